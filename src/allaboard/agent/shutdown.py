@@ -143,8 +143,7 @@ class Shutdown:
         pronoun = "It has" if len(running) == 1 else "They have"
         self._write_line(
             f"{'Ctrl-C' if is_ctrl_c else name} passed to {name_running(running) or 'the workers'}. "
-            f"{pronoun} {self.grace:g} s to exit; {again} to kill {'it' if len(running) == 1 else 'them'} "
-            "now"
+            f"{pronoun} {self.grace:g} s to exit; {again} to kill {'it' if len(running) == 1 else 'them'} now"
         )
         # The coordinator may be ending the job already; its grace runs on.
         if not self.has_begun:

@@ -83,7 +83,6 @@ def _finding(task: tuple[str, int, str], result: ConnectResult, seconds_waited: 
                 f"for {seconds_waited:.0f} s",
             ),
         ),
-        fix=f"start {job} {index} on that host, and let it make its tf.distribute.Server "
-        "before the chief",
+        fix=f"start {job} {index} on that host, and let it make its tf.distribute.Server before the chief",
     )
     return make_finding(entry, claim)

@@ -65,8 +65,7 @@ def finding_title(finding: Finding) -> str:
 def _resolved(finding: Finding) -> str:
     until = (finding.over or "")[11:19]
     return (
-        f"resolved {clean(finding.rule)} {clean(finding.name)}, true until "
-        f"{clean(until)} UTC: "
+        f"resolved {clean(finding.rule)} {clean(finding.name)}, true until {clean(until)} UTC: "
         f"{clean(finding.summary)}"
     )
 

@@ -76,8 +76,7 @@ RULE = Rule(
         ),
         "port 0": (
             _with_worker("b:0"),
-            "the address of worker 1 has port 0, which means any free port: "
-            "nobody else could know it",
+            "the address of worker 1 has port 0, which means any free port: nobody else could know it",
         ),
         "placeholder": (
             _with_worker("<worker-ip>:2222"),

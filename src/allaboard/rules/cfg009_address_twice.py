@@ -34,8 +34,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         other_job, other_index = task_by_address[name]
         other_value = facts.spec.cluster[other_job][other_index]
         yield Claim(
-            summary=f"{other_job} {other_index} and {job} {index} have the same address "
-            f"{value.text}",
+            summary=f"{other_job} {other_index} and {job} {index} have the same address {value.text}",
             who=(Who(job=other_job, index=other_index), Who(job=job, index=index)),
             evidence=(other_value.evidence, value.evidence),
             fix=f'"{_next_free_address(value.text, taken_addresses)}" for one of them, or another host',

@@ -127,8 +127,7 @@ RULE = Rule(
         ),
         "a link-local address without its interface": (
             sample_config_facts(master_addr="fe80::1", master_port="29500"),
-            "MASTER_ADDR is a link-local IPv6 address without its interface, which leads nowhere: "
-            "'fe80::1'",
+            "MASTER_ADDR is a link-local IPv6 address without its interface, which leads nowhere: 'fe80::1'",
         ),
         "JAX, a link-local address without its interface": (
             sample_config_facts(coordinator="[fe80::1]:1234", source="jax"),

@@ -79,8 +79,7 @@ RULE = Rule(
     fires_on={
         "yesterday's": (
             _facts(812, 90000.0),
-            "the rendezvous file /shared/rdzv is left over from an earlier run: last written 25 "
-            "hours ago",
+            "the rendezvous file /shared/rdzv is left over from an earlier run: last written 25 hours ago",
         )
     },
     silent_on={

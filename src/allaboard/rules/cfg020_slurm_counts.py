@@ -144,9 +144,8 @@ def _fewer_tasks(facts: ConfigFacts, total: Value, each: Value, nodes: int) -> C
     per_node = each.integer or 0
     return Claim(
         summary=f"{total.origin.flag} is {total.text} for {nodes} node{'s' if nodes > 1 else ''}, but "
-        f"{each.origin.flag} is "
-        f"{each.text}: {total.text} task{'s are' if total.text != '1' else ' is'} started, not "
-        f"{nodes * per_node}",
+        f"{each.origin.flag} is {each.text}: {total.text} task{'s are' if total.text != '1' else ' is'} "
+        f"started, not {nodes * per_node}",
         who=own_member(facts.spec),
         evidence=(total.evidence, each.evidence),
         fix=f"#SBATCH --ntasks={nodes * per_node}   # or leave --ntasks out; for {total.text} tasks "

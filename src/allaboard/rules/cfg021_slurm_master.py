@@ -32,8 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if is_this_host_alone(name) or short not in names or short == names[0]:
         return
     yield Claim(
-        summary=f"MASTER_ADDR is {master.text}, but rank 0 runs on {names[0]}, "
-        "the first node of the list",
+        summary=f"MASTER_ADDR is {master.text}, but rank 0 runs on {names[0]}, the first node of the list",
         who=own_member(facts.spec),
         evidence=(master.evidence, slurm.machines[0].name.evidence),
         fix='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',

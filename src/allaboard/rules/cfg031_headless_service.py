@@ -274,8 +274,7 @@ RULE = Rule(
         ),
         "not headless": (
             _facts((Service(name="train"),)),
-            "the service 'train' is not headless, so the pod names of StatefulSet train do not "
-            "resolve",
+            "the service 'train' is not headless, so the pod names of StatefulSet train do not resolve",
         ),
         "a store behind a service": (
             _store_behind(headless=False),

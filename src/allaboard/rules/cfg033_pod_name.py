@@ -273,8 +273,7 @@ RULE = Rule(
         ),
         "no such role in the JobSet": (
             _job_set("train-worker-0-0.train"),
-            "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train "
-            "and so on",
+            "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train and so on",
         ),
         "the role for the JobSet's service": (
             _job_set("train-workers-0-0.train-workers"),

@@ -110,8 +110,7 @@ def _check_each_node(
             yield likely_mistake(
                 f"torchrun is started on {count} nodes but set up for one: each of them trains alone",
                 (*((value,) if value is not None else ()), nodes_value),
-                "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
-                "--rdzv-endpoint=FIRST-HOST:29500 …",
+                "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500 …",
             )
         return
     if value is not None and max_nodes is not None and max_nodes < count:

@@ -56,9 +56,8 @@ def _claim(view: JobView, sides: tuple[BatchRow, ...]) -> Claim:
             ),
             Evidence("gradients are averaged over all of them", "DDP"),
         ),
-        fix=f"give the DataLoader at {loader.file}:{loader.line} sampler=DistributedSampler(dataset); "
-        "if it has one, see that each rank passes its own rank, and draws random items from a seed of its "
-        "own",
+        fix=f"give the DataLoader at {loader.file}:{loader.line} sampler=DistributedSampler(dataset); if it "
+        "has one, see that each rank passes its own rank, and draws random items from a seed of its own",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

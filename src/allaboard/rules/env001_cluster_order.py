@@ -38,8 +38,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
             j: [v.text for v in t] for j, t in dict(facts.specs)[model].cluster.items()
         }
         yield Claim(
-            summary=f"{name} lists the same tasks in another order: its {job} {index} is "
-            f"{value.text}",
+            summary=f"{name} lists the same tasks in another order: its {job} {index} is {value.text}",
             who=own_member(spec),
             evidence=(
                 value.evidence,

@@ -140,9 +140,8 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
         fix = f"read the end of {first_member.log}; ulimit -c unlimited for a core dump"
     elif first_member.exit.signal in TIMER_SIGNALS:
         fix = (
-            f"most likely a timer of the program itself ({TIMER_SIGNALS[first_member.exit.signal]}): set "
-            "a handler, and "
-            "stop the timer before the program exits, when Python removes its handlers"
+            f"most likely a timer of the program itself ({TIMER_SIGNALS[first_member.exit.signal]}): set a "
+            "handler, and stop the timer before the program exits, when Python removes its handlers"
         )
     else:
         fix = "there was no out-of-memory event: find out who sent it (a scheduler, a limit, a person)"

@@ -79,9 +79,8 @@ def _claim(exited: list[Member], victims: list[Member]) -> Claim:
             ),
             *(Evidence(m.exit.last_line, m.log) for m in exited[:1] if m.exit and m.exit.last_line),
         ),
-        fix="give every rank the same number of "
-        f"batches{EVEN_BATCHES_ADVICE.get(exited[0].framework, '')}; if one may stop "
-        "early (sys.exit, break), let all ranks decide together: all_reduce a stop flag"
+        fix=f"give every rank the same number of batches{EVEN_BATCHES_ADVICE.get(exited[0].framework, '')}; "
+        "if one may stop early (sys.exit, break), let all ranks decide together: all_reduce a stop flag"
         + rank_conditional_hint(exited[0], victims),
         since=ended_at(exited[0]),
     )

@@ -30,8 +30,7 @@ SETTLE_S = 2.0
 
 _CALLS_FIX = (
     "let all ranks make the same calls in the same order: look at these lines for what only some ranks do "
-    "(if "
-    "rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes"
+    "(if rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes"
 )
 _BARRIER_FIX = (
     "compare wait_at_barrier(barrier_id, timeout_in_ms, process_ids) in all processes: the same barrier with "

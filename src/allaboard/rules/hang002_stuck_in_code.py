@@ -123,8 +123,7 @@ RULE = Rule(
                 sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0),
                 waiting_member(2),
             ),
-            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
-            "while the others wait for it",
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "a child process, in a program that is installed as a whole": (
             stalled_job(
@@ -170,8 +169,7 @@ RULE = Rule(
                 sample_member(1, stack=sample_stack(_SPIN, USER), cpu=0.13, os_state="R"),
                 waiting_member(2),
             ),
-            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
-            "while the others wait for it",
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "a child process": (
             stalled_job(
@@ -206,8 +204,7 @@ RULE = Rule(
                 ps_member("worker", 1, stack=sample_stack(_SPIN, USER), cpu=1.0, **_SYNC),
                 ps_member("ps", 0),
             ),
-            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
-            "while the others wait for it",
+            "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
     },
     silent_on={

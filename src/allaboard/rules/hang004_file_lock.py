@@ -130,8 +130,7 @@ def _advise_own_lock(member: Member, path: str, user_frame: Frame | None) -> str
     name = path.rpartition("/")[2]
     return (
         f"look for the other open() of {name or 'this file'} in the code of {member.who.name}{location}: "
-        "release "
-        "that lock first (LOCK_UN, or close the file), or lock once and pass the same file object on"
+        "release that lock first (LOCK_UN, or close the file), or lock once and pass the same file object on"
     )
 
 

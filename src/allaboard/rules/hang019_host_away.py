@@ -86,9 +86,8 @@ def _lost_leader(view: JobView) -> Iterator[Claim]:
     identity = leader_task if leader_task is not None else Who(index=-1, rank=0)
     assert op is not None
     yield Claim(
-        summary=f"host {host}, "
-        f"{'where ' + identity.name + ' ran' if leader_task else 'which led the job'}, is no "
-        f"longer reachable; {name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
+        summary=f"host {host}, {'where ' + identity.name + ' ran' if leader_task else 'which led the job'}, "
+        f"is no longer reachable; {name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
         who=(replace(identity, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),

@@ -55,9 +55,8 @@ def _claim(view: JobView, cycle: tuple[Member, ...]) -> Claim:
             )
             for m, call, absent_member in rows[:MAX_NAMED_RANKS]
         ),
-        fix="call the groups' collectives in the same order on all ranks, and check that none skips a "
-        "call of its "
-        "groups (an early continue, a condition that holds only on some ranks)",
+        fix="call the groups' collectives in the same order on all ranks, and check that none skips a call "
+        "of its groups (an early continue, a condition that holds only on some ranks)",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

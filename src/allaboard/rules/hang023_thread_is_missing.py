@@ -49,8 +49,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     owed = "messages" if owes_message(first_member, mutual_wait.waiting) else "collectives"
     return Claim(
         summary=f"a thread of {name_first_members(mutual_wait.lost_thread)} ended with "
-        f"{thread.raised}{location}; "
-        f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
+        f"{thread.raised}{location}; {name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
         who=tuple(m.who for m in mutual_wait.lost_thread),
         evidence=tuple(
             e for m in mutual_wait.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)

@@ -60,9 +60,8 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
                 user_frame.text or "source not readable", f"{user_frame.file}:{user_frame.line}"
             ),
         ),
-        fix=f"see what {user_frame.function} passes to the call at "
-        f"{user_frame.file}:{user_frame.line}, and set a limit; if it ends by itself (a fit, a "
-        "metric), do it after the barrier, or on all ranks; "
+        fix=f"see what {user_frame.function} passes to the call at {user_frame.file}:{user_frame.line}, and "
+        "set a limit; if it ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
         + command_on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

@@ -46,9 +46,8 @@ def _claim(
             ),
             peers_evidence,
         ),
-        fix="check whether the disk that it saves to is full (df -h), gone or read-only; limit the "
-        "retries at "
-        f"{tries.location.partition(' in ')[0]}, and let all ranks continue without it",
+        fix="check whether the disk that it saves to is full (df -h), gone or read-only; limit the retries "
+        f"at {tries.location.partition(' in ')[0]}, and let all ranks continue without it",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

@@ -51,8 +51,7 @@ from allaboard.facts.samples import (
 
 FIX_BY_REJECTION = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
-    "no-tls": "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or "
-    "none",
+    "no-tls": "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or none",
     "tls-name": "give that host a certificate with one of the names of --tls-names, or add its name to "
     "--tls-names on all hosts",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
@@ -277,8 +276,7 @@ RULE = Rule(
         ),
         "it was rejected: another job id": (
             led_job(arrived_member(0, 2), knocks=(_OTHER,), now=121.0),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it belongs to job 41, this is "
-            "42",
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it belongs to job 41, this is 42",
         ),
         "a rejected worker of another job has a rank that is here": (
             led_job(*(arrived_member(r, 3) for r in (0, 1)), knocks=(_OTHER,), now=121.0),

@@ -203,8 +203,7 @@ def _rendezvous_addresses(roll: RollCall) -> Iterator[Claim]:
         declaration = members[0].declared
         yield Claim(
             summary=f"{names} {'have' if len(members) > 1 else 'has'} the rendezvous address "
-            f"{_as_configured(declaration, address)}, "
-            f"the others have {_as_configured(declaration, right)}",
+            f"{_as_configured(declaration, address)}, the others have {_as_configured(declaration, right)}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(address, f"{declaration.origin if declaration else ''} of {names}"),
@@ -287,8 +286,7 @@ RULE = Rule(
                 arrived_member(1, declared=sample_declaration(1, place="tcp://127.0.0.1:20009")),
                 arrived_member(2),
             ),
-            "rank 1 has the rendezvous address tcp://127.0.0.1:20009, the others have "
-            "tcp://127.0.0.1:20000",
+            "rank 1 has the rendezvous address tcp://127.0.0.1:20009, the others have tcp://127.0.0.1:20000",
         ),
         "another coordinator_address": (
             gathering_job(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),

@@ -36,9 +36,8 @@ def _claim(late: LateRanks) -> Claim:
     waiting_clause = f"{name_ranks(late.waiting)} waited"
     if late.was_called:
         summary = (
-            f"{name_ranks(late.ranks)} did not get through {late_report.op}, "
-            f"collective {late_report.number} of group {late_report.group}; "
-            f"{name_ranks(late.waiting)} did"
+            f"{name_ranks(late.ranks)} did not get through {late_report.op}, collective {late_report.number} "
+            f"of group {late_report.group}; {name_ranks(late.waiting)} did"
         )
         fix = (
             f"look at the GPU, the links and the host of {name_ranks(late.ranks)}: nvidia-smi; "

@@ -41,8 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
     yield Claim(
         summary=describe_absent_first(tried, first)
         if first is not None
-        else f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous "
-        "address",
+        else f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous address",
         who=both_ends(tried, first) if first is not None else (tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),

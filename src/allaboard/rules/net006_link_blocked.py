@@ -163,9 +163,8 @@ def _claim_groups(view: JobView, fault: LinkFault, symptom: str) -> Claim:
         ),
         severity=Severity.WARNING if doubt else Severity.ERROR,
         certainty=_certainty(fault, bool(doubt)),
-        fix=f"compare the networks of {fault.partitions[0][0]} and {fault.partitions[-1][0]} (ip -br "
-        "addr; ip route), "
-        f"and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host} {port}",
+        fix=f"compare the networks of {fault.partitions[0][0]} and {fault.partitions[-1][0]} (ip -br addr; "
+        f"ip route), and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host} {port}",
     )
 
 

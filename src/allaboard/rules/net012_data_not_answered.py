@@ -118,8 +118,7 @@ RULE = Rule(
         ),
         "one direction only": (
             _four(2, Silence("send", "10.0.0.1:38211", True), op=_REDUCE),
-            "packets from h2 to h1 are lost inside all_reduce (10.0.0.1:38211); packets from h1 to h2 "
-            "arrive",
+            "packets from h2 to h1 are lost inside all_reduce (10.0.0.1:38211); packets from h1 to h2 arrive",
         ),
     },
     silent_on={

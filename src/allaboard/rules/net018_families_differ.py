@@ -89,9 +89,8 @@ def _claim(difference: FamilyConflict, since: float) -> Claim:
             )
         ),
         fix=f"on {minority.who.host}: getent ahosts {minority.who.host}; sysctl "
-        "net.ipv6.conf.all.disable_ipv6; cat /etc/gai.conf   # then compare with "
-        f"{majority.who.host}: the same family must come first on all; or, with PyTorch, set "
-        "GLOO_SOCKET_IFNAME on every host",
+        f"net.ipv6.conf.all.disable_ipv6; cat /etc/gai.conf   # then compare with {majority.who.host}: the "
+        "same family must come first on all; or, with PyTorch, set GLOO_SOCKET_IFNAME on every host",
         since=since,
     )
 

@@ -140,8 +140,7 @@ def _advise_common_cause(first_step: int, returned: bool) -> str:
         )
     return (
         f"look at the update of step {first_step - 1}, which most likely left values that are not finite; "
-        "which rank's "
-        "gradient caused it is not known (log its norm on each rank before the all-reduce); "
+        "which rank's gradient caused it is not known (log its norm on each rank before the all-reduce); "
     )
 
 

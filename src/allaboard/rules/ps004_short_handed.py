@@ -110,9 +110,8 @@ def _claim(
 ) -> Claim:
     first_absent = absent[0]
     return Claim(
-        summary=f"only {len(training)} of {total} workers "
-            f"{'train' if len(training) > 1 else 'trains'} in the synchronous job; "
-            f"{task_name(first_absent)} does not: {describe_activity(first_absent)}",
+        summary=f"only {len(training)} of {total} workers {'train' if len(training) > 1 else 'trains'} in "
+            f"the synchronous job; {task_name(first_absent)} does not: {describe_activity(first_absent)}",
         who=tuple(m.who for m in absent),
         evidence=(
             Evidence(f"{training[0].notes['synchronous']} gradients make an update",

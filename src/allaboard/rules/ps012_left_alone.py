@@ -144,8 +144,7 @@ def _claim(worker: Member, still_training: list[Member], alone_s: float) -> Clai
     runs = ", ".join(f"{task_name(m)}: {m.step} runs" for m in (worker, *still_training[:3]))
     return Claim(
         summary=f"{task_name(worker)} finished after {worker.step} runs; {name_members(still_training)} "
-        f"{'have' if len(still_training) > 1 else 'has'} been training without it "
-        f"for {alone_s:.0f} s",
+        f"{'have' if len(still_training) > 1 else 'has'} been training without it for {alone_s:.0f} s",
         who=(worker.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
         fix="give every worker the same amount of data (Dataset.repeat), or stop all at the same "

@@ -69,10 +69,9 @@ def _claim(view: JobView, lag: Lag) -> Claim:
         f"{_format_duration(lag.others_took)}"
     )
     return Claim(
-        summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of "
-        f"the last {window}: the others wait {_format_duration(lag.seconds)} of each "
-        f"{_format_duration(lag.step)} step for {them}; {they} {conjugate_verb('take', lag.slow)} "
-        f"{durations}",
+        summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of the last "
+        f"{window}: the others wait {_format_duration(lag.seconds)} of each {_format_duration(lag.step)} "
+        f"step for {them}; {they} {conjugate_verb('take', lag.slow)} {durations}",
         who=tuple(m.who for m in lag.slow),
         evidence=(
             Evidence(

@@ -61,8 +61,7 @@ def _claim(view: JobView, slow_links: SlowLinks) -> Claim:
 def _describe_link(link: HostLink) -> str:
     return (
         f"{link.source} to {link.target}: {link.rate / 1e6:.2g} MB/s, data in flight {link.busy:.0%} of the "
-        "time, round "
-        f"trip {link.rtt * 1e3:.2g} ms, {link.least_rtt * 1e3:.2g} at best"
+        f"time, round trip {link.rtt * 1e3:.2g} ms, {link.least_rtt * 1e3:.2g} at best"
     )
 
 

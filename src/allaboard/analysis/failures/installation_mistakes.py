@@ -13,11 +13,9 @@ INSTALLATION_MISTAKES = (
         pattern=r"MPI_ERR_RANK: invalid rank|Invalid rank has value (?P<rank>-?\d+) but must be "
         r"nonnegative and "
         r"less than (?P<size>\d+)",
-        cause="it sends to a rank that its communicator does not have; if each process counts "
-        "itself as the only "
-        "one, mpirun is of another MPI than mpi4py",
-        fix="mpirun --version; python -c 'import mpi4py; print(mpi4py.get_config())'; mpirun -np 2 "
-        "python -c "
+        cause="it sends to a rank that its communicator does not have; if each process counts itself as the "
+        "only one, mpirun is of another MPI than mpi4py",
+        fix="mpirun --version; python -c 'import mpi4py; print(mpi4py.get_config())'; mpirun -np 2 python -c "
         "'from mpi4py import MPI; print(MPI.COMM_WORLD.size)'   # must print 2 twice",
         sample="MPI_ERR_RANK: invalid rank",
         near_miss="MPI_ERR_TAG: invalid tag",
@@ -26,9 +24,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"(?P<library>[\w.+-]+\.so[\w.]*): undefined symbol: (?P<symbol>nccl\w+)",
         cause="{library} was built for another NCCL than the one that is loaded: {symbol} is not in it",
-        fix="pip list | grep -i nccl; ldconfig -p | grep nccl; echo $LD_LIBRARY_PATH $LD_PRELOAD   "
-        "# one NCCL "
-        "alone, that of this PyTorch: pip install --force-reinstall torch brings it",
+        fix="pip list | grep -i nccl; ldconfig -p | grep nccl; echo $LD_LIBRARY_PATH $LD_PRELOAD   # one "
+        "NCCL alone, that of this PyTorch: pip install --force-reinstall torch brings it",
         sample="/v/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister",
         near_miss="loaded libtorch_cuda.so with symbol ncclCommRegister",
         source="glibc's loader; PyTorch 2.0 to 2.13",
@@ -48,17 +45,15 @@ INSTALLATION_MISTAKES = (
         pattern=r"A module that was compiled using NumPy 1\.x cannot be run in\s+NumPy (?P<version>[\d.]+)",
         cause="a package was built for NumPy 1, and NumPy {version} is installed",
         fix="pip install 'numpy<2'   # or a newer version of the package that was built for NumPy 1",
-        sample="\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it "
-        "may crash.",
+        sample="\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it may crash.",
         near_miss="a module that was compiled for NumPy 2.1",
         source="NumPy 2.0 to 2.3",
     ),
     KnownMistake(
         pattern=r"^No module named '(?P<top>\w+)(?P<below>[\w.]*)'$",
         cause="this interpreter has no module {top}{below}",
-        fix="python -m pip install {top}   # with the interpreter that runs the ranks, on every "
-        "host; is it the "
-        "same environment as where it works? python -m pip show {top}",
+        fix="python -m pip install {top}   # with the interpreter that runs the ranks, on every host; is it "
+        "the same environment as where it works? python -m pip show {top}",
         sample="No module named 'einops'",
         near_miss="No module in use named 'einops'",
         source="Python 3.6 to 3.13",
@@ -66,9 +61,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"\[Errno 13\] Permission denied: '(?P<path>[^']+)'",
         cause="this user may not use {path} on this host",
-        fix="id; ls -ld '{path}' \"$(dirname '{path}')\"   # on that host, as the job's user: "
-        "write elsewhere, or "
-        "have the owner allow it",
+        fix="id; ls -ld '{path}' \"$(dirname '{path}')\"   # on that host, as the job's user: write "
+        "elsewhere, or have the owner allow it",
         sample="[Errno 13] Permission denied: '/shared/out/run7'",
         near_miss="Permission denied by the policy of 'runs'",
         source="Python 3.3 to 3.13",
@@ -78,9 +72,8 @@ INSTALLATION_MISTAKES = (
         cause="this host, or its container, has no NVIDIA driver",
         fix="nvidia-smi   # on that host, and inside the container: docker run --gpus all, in Kubernetes "
         "resources.limits nvidia.com/gpu, in Slurm --gres=gpu:N",
-        sample="Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU "
-        "and installed "
-        "a driver",
+        sample="Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and "
+        "installed a driver",
         near_miss="Found the NVIDIA driver 550.54",
         source="PyTorch 1.0 to 2.13",
     ),
@@ -88,9 +81,8 @@ INSTALLATION_MISTAKES = (
         pattern=r"no kernel image is available for execution on the device",
         cause="a library has no code for this model of GPU: it was built for others",
         fix="python -c 'import torch; print(torch.cuda.get_arch_list(), "
-        "torch.cuda.get_device_capability())'   "
-        "# install a build that has the GPU's; extensions of your own: build again with "
-        "TORCH_CUDA_ARCH_LIST",
+        "torch.cuda.get_device_capability())'   # install a build that has the GPU's; extensions of your "
+        "own: build again with TORCH_CUDA_ARCH_LIST",
         sample="CUDA error: no kernel image is available for execution on the device",
         near_miss="the kernel image is available for download",
         source="CUDA 9 to 13 (cudaErrorNoKernelImageForDevice)",
@@ -98,9 +90,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"peer access is not supported between these two devices",
         cause="two GPUs of this host cannot reach each other's memory, and a library needs it",
-        fix="nvidia-smi topo -p2p r   # NCCL_P2P_DISABLE=1 lets NCCL go through host memory; a "
-        "server of models: "
-        "--disable-custom-all-reduce",
+        fix="nvidia-smi topo -p2p r   # NCCL_P2P_DISABLE=1 lets NCCL go through host memory; a server of "
+        "models: --disable-custom-all-reduce",
         sample="CUDA error: peer access is not supported between these two devices",
         near_miss="peer access is supported between all devices",
         source="CUDA 9 to 13 (cudaErrorPeerAccessUnsupported)",
@@ -109,9 +100,8 @@ INSTALLATION_MISTAKES = (
         pattern=r"You requested (?:GPUs?|gpu): ?(?P<asked>\[[^\]\n]*\]|\S+)\s+But your machine only has: "
         r"(?P<seen>\[[^\]\n]*\])",
         cause="the trainer asks for the GPUs {asked}, and this process sees {seen}",
-        fix="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # where the process runs; then "
-        "Trainer(devices=N) of "
-        "those that it sees, and under Ray or Slurm a request for the GPUs",
+        fix="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # where the process runs; then Trainer(devices=N) "
+        "of those that it sees, and under Ray or Slurm a request for the GPUs",
         sample="You requested GPUs: [0]\n But your machine only has: []",
         near_miss="You requested 2 GPUs and your machine has 8",
         source="Lightning 1.0 to 2.5",
@@ -119,9 +109,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"Current loss scale already at minimum",
         cause="gradients overflowed in fp16 at every loss scale, so the loss is not finite",
-        fix="bf16 instead of fp16 if the GPUs have it; a lower learning rate, gradient clipping, "
-        "and a look for "
-        "the first OVERFLOW line; initial_scale_power alone seldom helps",
+        fix="bf16 instead of fp16 if the GPUs have it; a lower learning rate, gradient clipping, and a look "
+        "for the first OVERFLOW line; initial_scale_power alone seldom helps",
         sample="Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
         near_miss="Current loss scale 128 was decreased",
         source="DeepSpeed 0.3 to 0.17",
@@ -132,8 +121,7 @@ INSTALLATION_MISTAKES = (
         r"stored in KV cache|is larger than the available KV cache memory",
         cause="the model leaves too little GPU memory for the KV cache",
         fix="a smaller --max-model-len, a higher --gpu-memory-utilization, more GPUs "
-        "(--tensor-parallel-size); "
-        "nvidia-smi   # does another process hold memory?",
+        "(--tensor-parallel-size); nvidia-smi   # does another process hold memory?",
         sample="No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
         "initializing the engine.",
         near_miss="Memory for the cache blocks: 12 GiB",
@@ -151,8 +139,7 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"launcher '(?P<launcher>\w+)' not installed",
         cause="the launcher's program {launcher} is not on this host; no rank was started",
-        fix="install {launcher} (apt-get install {launcher}), or start one launcher on each host: "
-        "deepspeed "
+        fix="install {launcher} (apt-get install {launcher}), or start one launcher on each host: deepspeed "
         "--no_ssh --node_rank K, torchrun, or srun",
         sample="launcher 'pdsh' not installed.",
         near_miss="launcher 'pdsh' installed",
@@ -161,14 +148,12 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"PytorchStreamWriter failed writing file|inline_container\.cc:\d+\] ?\. "
         r"unexpected pos \d+ vs \d+",
-        cause="a checkpoint could not be written to its end: the disk, or the user's share of it, "
-        "is full, or it "
-        "went away",
+        cause="a checkpoint could not be written to its end: the disk, or the user's share of it, is full, "
+        "or it went away",
         fix="df -h DIR; df -i DIR; quota -s   # DIR: where the checkpoint is written; then remove "
         "the broken file",
-        sample="[enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing "
-        "file data/176: file "
-        "write failed",
+        sample="[enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing file "
+        "data/176: file write failed",
         near_miss="PytorchStreamReader failed reading zip archive",
         source="PyTorch 1.6 to 2.13 (caffe2/serialize)",
     ),

@@ -49,8 +49,7 @@ _ADVICE_TABLE = tuple(
         (
             r"trying to initialize the default process group twice",
             "call init_process_group once per process: remove the second (accelerate, Lightning and Trainer "
-            "call it "
-            "themselves), or check torch.distributed.is_initialized() first",
+            "call it themselves), or check torch.distributed.is_initialized() first",
         ),
         (
             r"CUDA error: invalid device ordinal",

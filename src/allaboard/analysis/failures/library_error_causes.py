@@ -81,8 +81,7 @@ CAUSES = (
         r"ID|TASK_PID"
         r"|SRUN_\w+|JOB_ID|JOB_NODELIST|NODELIST|NNODES))'$",
         says="found no {name} in its environment: it runs in an allocation of Slurm or outside of it, and "
-        "not "
-        "in a step that srun started",
+        "not in a step that srun started",
         fix="srun python SCRIPT   # inside the job (sbatch, salloc); or give all arguments: "
         "jax.distributed.initialize(coordinator_address=, num_processes=, process_id=)",
         retry=Retry.NEVER,
@@ -99,16 +98,14 @@ CAUSES = (
     Cause(
         pattern=r"^KeyError: '(?P<name>(?:OMPI_COMM_WORLD|OMPI_MCA|PMIX?|PALS|MPI)_\w+)'$",
         says="found no {name} in its environment: mpirun did not start it, or started it another way than "
-        "the "
-        "script expects",
+        "the script expects",
         fix="mpirun -np N python SCRIPT   # of the MPI whose variables the script reads: mpirun --version",
         retry=Retry.NEVER,
     ),
     Cause(
         pattern=r"Unable to find (?:address|interface) for: (?P<name>\^\S+)",
         says="was given the interfaces '{name}', a list that only NCCL knows: gloo takes one name, and "
-        "looked "
-        "for an interface called so",
+        "looked for an interface called so",
         fix="export GLOO_SOCKET_IFNAME=NAME   # on that host, one interface that the others reach: "
         "ip -br address",
         retry=Retry.NEVER,
@@ -122,8 +119,7 @@ CAUSES = (
     Cause(
         pattern=r"use_libuv was requested but PyTorch was buil[dt] without libuv",
         says="found no libuv in its build of PyTorch, and its store was to use it",
-        fix="set USE_LIBUV=0 before the start (as builds for Windows have none), in the shell that "
-        "starts it",
+        fix="set USE_LIBUV=0 before the start (as builds for Windows have none), in the shell that starts it",
         retry=Retry.NEVER,
     ),
     Cause(
@@ -134,8 +130,7 @@ CAUSES = (
     ),
     Cause(
         pattern=_NAME_ERRORS,
-        says="could not resolve the name of the host where the job meets (MASTER_ADDR, or the "
-        "coordinator's "
+        says="could not resolve the name of the host where the job meets (MASTER_ADDR, or the coordinator's "
         "address)",
         fix='on that host: getent hosts "$MASTER_ADDR"   # no output: correct the name, DNS or /etc/hosts',
         in_machinery=True,
@@ -146,8 +141,7 @@ CAUSES = (
         fix='on that host: ss -ltnp "sport = :$MASTER_PORT"   # end the program that holds it, or take '
         "another port",
         in_machinery=True,
-        together="all wanted to listen on one port, which the job itself holds: more than one of "
-        "its members "
+        together="all wanted to listen on one port, which the job itself holds: more than one of its members "
         "takes itself for the first (rank 0, node 0)",
         fix_together="give each process a RANK of its own, and each launcher its own number: srun "
         "--ntasks-per-node=1 bash -c 'torchrun --node-rank=$SLURM_NODEID ...' (in single quotes: each node "
@@ -157,8 +151,7 @@ CAUSES = (
         pattern=r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal|no supported devices found for platform"
         r"|CUDA_ERROR_NO_DEVICE|no CUDA-capable device is detected",
         says="asked for a GPU that it does not see",
-        fix="on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # start no more tasks on a "
-        "node than "
+        fix="on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # start no more tasks on a node than "
         "it has GPUs; with JAX and one visible GPU a task: initialize(local_device_ids=[0])",
     ),
     Cause(
@@ -212,12 +205,10 @@ CAUSES = (
     Cause(
         pattern=r"^Exception: [Tt]imed out waiting for reservations to complete",
         says="TensorFlowOnSpark's cluster did not come together: fewer executors than its cluster_size "
-        "started "
-        "their node in time",
+        "started their node in time",
         fix="compare cluster_size with the executors that Spark gave (spark.executor.instances, "
         "spark.task.cpus = spark.executor.cores, no dynamicAllocation), and read the executors' logs: yarn "
-        "logs "
-        "-applicationId ID",
+        "logs -applicationId ID",
         own=False,
         vague=True,
         retry=Retry.NEVER,
@@ -236,21 +227,17 @@ CAUSES = (
     Cause(
         pattern=r"Failed to connect to client mesh master: (?P<host>[\w.-]+):(?P<port>\d+)",
         says="nobody answered at {host}:{port}, where the processes of the TPU meet: process 0 was not "
-        "there, or "
-        "the meeting was asked for outside of xmp.spawn",
+        "there, or the meeting was asked for outside of xmp.spawn",
         fix="call xm.rendezvous only inside of the function that xmp.spawn starts; read the log of process "
-        "0; "
-        "nc -vz {host} {port}",
+        "0; nc -vz {host} {port}",
         own=False,
     ),
     Cause(
         pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?!Trying to connect an http1)"
         r"(?P<why>[^\n]{1,80}?)(?: "
         r"\(\d+\))?(?:\n|$)",
-        says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, "
-        "process 0, "
-        "had "
-        "ended, or something else answers there",
+        says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, process 0, "
+        "had ended, or something else answers there",
         fix="read the log of process 0: how did it end? Every process must call the same rendezvous, as "
         "often",
         own=False,
@@ -300,8 +287,7 @@ CAUSES = (
         r")\b"
         r"[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed|failed to recv"
         r"|unexpected EOF|got 0 bytes)",
-        says="the connection to the store broke: the member that served it ended, or something "
-        "else answers "
+        says="the connection to the store broke: the member that served it ended, or something else answers "
         "at MASTER_ADDR:MASTER_PORT",
         fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only '
         "rank 0 of "
@@ -320,11 +306,9 @@ CAUSES = (
         pattern=r"^InternalError: [^\n]*Collective Op +\S* ?has group_size (?P<one>\d+) and "
         r"group_key ?\S+ but that "
         r"group has size (?P<two>\d+)",
-        says="the workers count different numbers of devices: {one} here, {two} in the group that "
-        "came first",
-        fix="echo $TF_CONFIG; nvidia-smi -L   # on each host: the same cluster everywhere, and the "
-        "same number of "
-        "visible GPUs",
+        says="the workers count different numbers of devices: {one} here, {two} in the group that came first",
+        fix="echo $TF_CONFIG; nvidia-smi -L   # on each host: the same cluster everywhere, and the same "
+        "number of visible GPUs",
         own=False,
         retry=Retry.NEVER,
     ),
@@ -351,10 +335,8 @@ CAUSES = (
         r"'?/job:(?P<wanted>\w+)[^\n]{0,200}?)available devices(?:: | are \[ ?)/job:localhost/"
         r"(?![^\n]*/job:(?!localhost))",
         says="asked its session for a device of the job '{wanted}', but the session is local: it was made "
-        "without "
-        "the address of this task's server",
-        fix="tf.Session(server.target, config=config)   # or "
-        "MonitoredTrainingSession(master=server.target), "
+        "without the address of this task's server",
+        fix="tf.Session(server.target, config=config)   # or MonitoredTrainingSession(master=server.target), "
         "sv.prepare_or_wait_for_session(server.target), and use the session that it returns",
         retry=Retry.NEVER,
     ),
@@ -365,25 +347,21 @@ CAUSES = (
         r"ble devices"
         r"(?=[^\n]*/job:)(?![^\n]*/job:(?P=job)/(?:replica:\d+/)?task:(?P=task)/)",
         says="the session knows no {job} {task}, on which the graph places operations: it had not answered "
-        "when "
-        "the session began, or the cluster of this task does not have it",
-        fix="read the log of {job} {task}; compare the cluster in TF_CONFIG (or --ps_hosts, "
-        "--worker_hosts) and "
-        "the session's device_filters with the graph's devices",
+        "when the session began, or the cluster of this task does not have it",
+        fix="read the log of {job} {task}; compare the cluster in TF_CONFIG (or --ps_hosts, --worker_hosts) "
+        "and the session's device_filters with the graph's devices",
         own=False,
     ),
     Cause(
         pattern=r"^AbortedError: [^\n]*(?:Graph handle is not found|just restarted|has likely restarted)",
-        says="a worker of the session was restarted while the session went on; the message does "
-        "not name it",
+        says="a worker of the session was restarted while the session went on; the message does not name it",
         fix="collect the logs of all other tasks: allaboard diagnose LOG...   # the one that started twice",
         own=False,
     ),
     Cause(
         pattern=r"^UnavailableError|^(?:Xla|Jax)RuntimeError: UNAVAILABLE",
         says="the session lost a member that the message does not name",
-        fix="collect the logs of all other tasks: allaboard diagnose LOG...   # the one that ended "
-        "first is "
+        fix="collect the logs of all other tasks: allaboard diagnose LOG...   # the one that ended first is "
         "the cause",
         own=False,
     ),

@@ -16,21 +16,18 @@ _AUTOSHARD_FIX = (
 )
 
 _SHARED = (
-    "on the hosts of the chief and of this task: ls -ld DIR   # DIR of the checkpoint, by an "
-    "absolute path that "
-    "is the same shared storage on every one (a volume of the job, NFS, gs://, s3://)"
+    "on the hosts of the chief and of this task: ls -ld DIR   # DIR of the checkpoint, by an absolute path "
+    "that is the same shared storage on every one (a volume of the job, NFS, gs://, s3://)"
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
         pattern=r"Assign requires shapes of both tensors to match\. lhs shape= ?(?P<own>\[[\d,]*\]) "
         r"rhs shape= ?"
         r"(?P<new>\[[\d,]*\]).{0,600}?_device=\"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
-        cause="{job} {task} still has the variable of another model ({own}, and this one's is "
-        "{new}): its server "
-        "was left from an earlier run, or the checkpoint is another model's",
-        fix="restart the parameter servers (ps) together with the workers, since variables live as "
-        "long as their "
-        "server; and give the new model a model_dir of its own",
+        cause="{job} {task} still has the variable of another model ({own}, and this one's is {new}): its "
+        "server was left from an earlier run, or the checkpoint is another model's",
+        fix="restart the parameter servers (ps) together with the workers, since variables live as long as "
+        "their server; and give the new model a model_dir of its own",
         sample="Assign requires shapes of both tensors to match. lhs shape= [784,100] rhs shape= "
         "[784,500]\n\t "
         '[[Node: hid_w/Assign = Assign[T=DT_FLOAT, _device="/job:ps/replica:0/task:0/cpu:0"](hid_w, t)]]',
@@ -41,9 +38,8 @@ TENSORFLOW_MISTAKES = (
     KnownMistake(
         pattern=r"Attempting to use uninitialized value (?P<name>\S{1,200}).{0,600}?_device=\"/job:(?P<job>"
         r"(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
-        cause="the variable {name} on {job} {task} has no value: that server was restarted and lost "
-        "it, or the "
-        "chief did not initialise the model yet",
+        cause="the variable {name} on {job} {task} has no value: that server was restarted and lost it, or "
+        "the chief did not initialise the model yet",
         fix="read the log of {job} {task}: did it start a second time? MonitoredTrainingSession, "
         "unlike Session, "
         "has the chief (worker 0) restore it from the checkpoint; start the chief before the other workers",
@@ -55,26 +51,21 @@ TENSORFLOW_MISTAKES = (
     KnownMistake(
         pattern=r"No matching devices found for '/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)/device:"
         r"TPU_SYSTEM:\d+'",
-        cause="the server of {job} {task} has no TPU: it is another machine's address, its TPU does "
-        "not run, or "
-        "its software is of another version than this client",
-        fix="gcloud compute tpus describe NAME   # state READY, health HEALTHY, its address and "
-        "version: the "
+        cause="the server of {job} {task} has no TPU: it is another machine's address, its TPU does not run, "
+        "or its software is of another version than this client",
+        fix="gcloud compute tpus describe NAME   # state READY, health HEALTHY, its address and version: the "
         "version must be that of this client, and TPU_IP_ADDRESS (XRT_TPU_CONFIG) its address",
-        sample="Check failed: session.Run() == Status::OK() (Invalid argument: No matching devices "
-        "found for "
+        sample="Check failed: session.Run() == Status::OK() (Invalid argument: No matching devices found for "
         "'/job:c_tpu_worker/replica:0/task:0/device:TPU_SYSTEM:0'",
         near_miss="No matching devices found for '/job:worker/replica:0/task:0/device:GPU:0'",
         source="TensorFlow 1.12 to 2.12, PyTorch/XLA 1.5 to 1.13 (XRT)",
     ),
     KnownMistake(
         pattern=r"TPU (?P<name>[\w.-]{1,80}) is not HEALTHY yet",
-        cause="Google Cloud calls the TPU {name} not healthy: it starts, is under maintenance, or "
-        "an earlier "
+        cause="Google Cloud calls the TPU {name} not healthy: it starts, is under maintenance, or an earlier "
         "program left it so",
-        fix="gcloud compute tpus describe {name}   # its health and state; if it stays so: gcloud "
-        "compute tpus "
-        "stop {name} && gcloud compute tpus start {name} (a pod: delete and create it)",
+        fix="gcloud compute tpus describe {name}   # its health and state; if it stays so: gcloud compute "
+        "tpus stop {name} && gcloud compute tpus start {name} (a pod: delete and create it)",
         sample="TPU node-v3-32 is not HEALTHY yet. Re-run when all TPUs are HEALTHY",
         near_miss="TPU node-v3-32 is HEALTHY",
         source="PyTorch/XLA 1.5 to 1.13 (distributed/cluster.py)",
@@ -84,9 +75,8 @@ TENSORFLOW_MISTAKES = (
         r"(?P<path>[^\s;:]{0,300}(?:_temp(?:_\w{1,64})?/part-\d|\.ckpt-\d+[._]|/variables_temp)[^"
         r"\s;]{0,200}); "
         r"No such file or directory",
-        cause="each task writes its own part of a checkpoint, and the folder of {path} is not "
-        "there: the tasks "
-        "do not share one folder {job} {task}",
+        cause="each task writes its own part of a checkpoint, and the folder of {path} is not there: the "
+        "tasks do not share one folder {job} {task}",
         fix=_SHARED,
         sample="From /job:ps/replica:0/task:0:\n/tmp/tmpK/model.ckpt-1_temp_0b4c/part-00000-of-00003.data-"
         "00000-of-00001.tempstate11; No such file or directory",
@@ -96,9 +86,8 @@ TENSORFLOW_MISTAKES = (
     KnownMistake(
         pattern=r"(?:No such file or directory|NOT_FOUND)[^\n]{0,300}?orbax-checkpoint-tmp"
         r"|orbax-checkpoint-tmp[^\n]{0,300}?(?:No such file or directory|NOT_FOUND|does not exist)",
-        cause="process 0 makes the folder of a checkpoint for all, and this host does not see it: "
-        "the folder is "
-        "not shared by every host",
+        cause="process 0 makes the folder of a checkpoint for all, and this host does not see it: the folder "
+        "is not shared by every host",
         fix=_SHARED,
         sample="[Errno 2] No such file or directory: '/home/me/ckpts/100.orbax-checkpoint-tmp-17/default'",
         near_miss="[Errno 2] No such file or directory: '/home/me/ckpts/100/default'",
@@ -116,9 +105,8 @@ TENSORFLOW_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"^(?P<name>SLURM_\w+) not found in environment\. Not running inside a SLURM step",
-        cause="{name} is not set: the program runs outside of a step (in the batch script itself, "
-        "or on a login "
-        "node)",
+        cause="{name} is not set: the program runs outside of a step (in the batch script itself, or on a "
+        "login node)",
         fix="srun python SCRIPT   # inside the job (sbatch, salloc), with one task for each process of the "
         "cluster: srun --ntasks=N",
         sample="SLURM_STEP_NODELIST not found in environment. Not running inside a SLURM step?",
@@ -132,9 +120,8 @@ TENSORFLOW_MISTAKES = (
         r"(?P<host>[\w.-]{1,255}?)\.?(?:\s|$)",
         cause="the program on {host} does not know {op}{function}: the client and the server (a TPU's, or "
         "another task's) run different versions of TensorFlow, or it did not import what has the operation",
-        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # here and on {host}: "
-        "install the same "
-        "version; a TPU gets its own by gcloud compute tpus create --version=...",
+        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # here and on {host}: install the "
+        "same version; a TPU gets its own by gcloud compute tpus create --version=...",
         sample="'__inference__tpu_init_fn_4' is neither a type of a primitive operation nor a name "
         "of a function "
         "registered in binary running on n-80f5d4ef-w-0. Make sure the operation or function is registered",
@@ -156,9 +143,8 @@ TENSORFLOW_MISTAKES = (
         cause="Keras 3 does not support MultiWorkerMirroredStrategy in fit, only MirroredStrategy "
         "on one host (TensorFlow 2.16 and later bring Keras 3)",
         fix=_LEGACY_KERAS,
-        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 8), "
-        "dtype=float32>\n})"
-        " with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 8), dtype=float32>\n}) "
+        "with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
         sample_frame=(
             "/v/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py",
             "raise e.with_traceback(filtered_tb) from None",
@@ -172,8 +158,7 @@ TENSORFLOW_MISTAKES = (
         cause="a batch of a distributed dataset (PerReplica) is used outside of strategy.run",
         fix="strategy.run(step, args=(batch,))   # in the step it is a plain tensor; or "
         "strategy.experimental_local_results(value)",
-        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,), "
-        "dtype=int64>\n}) with "
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,), dtype=int64>\n}) with "
         "an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
         near_miss="Attempt to convert a value (<object object>) with an unsupported type to a Tensor.",
         source="TensorFlow 2.2 to 2.21",
@@ -181,8 +166,7 @@ TENSORFLOW_MISTAKES = (
     KnownMistake(
         pattern=r"Please use `?tf\.keras\.losses\.Reduction\.SUM`? or "
         r"`?tf\.keras\.losses\.Reduction\.NONE`?",
-        cause="the loss has Keras's default reduction (AUTO, SUM_OVER_BATCH_SIZE), which a custom "
-        "loop under "
+        cause="the loss has Keras's default reduction (AUTO, SUM_OVER_BATCH_SIZE), which a custom loop under "
         "a strategy must not use: it would average over one replica's batch alone",
         fix="loss = tf.keras.losses.X(reduction=tf.keras.losses.Reduction.NONE), then in the step "
         "tf.nn.compute_average_loss(loss(y, p), global_batch_size=N)",
@@ -197,8 +181,7 @@ TENSORFLOW_MISTAKES = (
         pattern=r"(?:Invalid Reduction Key|Invalid value for argument `reduction`)\W.{0,120}?"
         r"(?P<name>auto|AUTO)\b",
         cause="Keras 3 has no loss reduction AUTO",
-        fix="reduction='sum_over_batch_size' for fit, 'none' or 'sum' in a custom loop under a "
-        "strategy; or "
+        fix="reduction='sum_over_batch_size' for fit, 'none' or 'sum' in a custom loop under a strategy; or "
         "the older Keras: TF_USE_LEGACY_KERAS=1 with tf_keras",
         sample="Invalid value for argument `reduction`. Expected one of "
         "('sum_over_batch_size', 'sum', None, 'none'). Received: reduction=auto",
@@ -209,8 +192,7 @@ TENSORFLOW_MISTAKES = (
         pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+) "
         r"file\(s\), which "
         r"is not enough for the required (?P<workers>\d+)",
-        cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker "
-        "files of "
+        cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker files of "
         "its own",
         fix=_AUTOSHARD_FIX,
         sample="{{function_node __wrapped__IteratorGetNext}} Could not apply FILE based sharding: "
@@ -256,8 +238,7 @@ TENSORFLOW_MISTAKES = (
         cause="a variable is changed inside strategy.run, and TensorFlow does not know how the replicas' "
         "values become one",
         fix="tf.Variable(..., aggregation=tf.VariableAggregation.MEAN)   # or SUM, ONLY_FIRST_REPLICA",
-        sample="You must specify an aggregation method to update a MirroredVariable in Replica "
-        "Context. You "
+        sample="You must specify an aggregation method to update a MirroredVariable in Replica Context. You "
         "can do so by passing an explicit value for argument `aggregation` to tf.Variable(..).",
         near_miss="You must specify a method",
         source="TensorFlow 2.0 to 2.21",
@@ -283,13 +264,11 @@ TENSORFLOW_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"(?:Fetching value for|Closing over) `?jax\.Array`? that spans non-addressable",
-        cause="the array is spread over the devices of several processes, and one process can read "
-        "only its "
+        cause="the array is spread over the devices of several processes, and one process can read only its "
         "own part",
         fix="multihost_utils.process_allgather(x, tiled=True) in every process; or read "
         "x.addressable_shards; pass such an array to jit as an argument, do not close over it",
-        sample="Fetching value for `jax.Array` that spans non-addressable (non process local) "
-        "devices is not "
+        sample="Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not "
         "possible.",
         near_miss="Fetching value for the key 'loss'",
         source="JAX 0.4 to 0.10",
@@ -307,14 +286,11 @@ TENSORFLOW_MISTAKES = (
         pattern=r"TPU initialization failed: open\((?P<device>/dev/(?:accel|vfio/)\w+)\): (?P<why>[\w "
         r"]{1,60})",
         cause="it could not open {device} ({why}): another process of this host holds the TPU, or the "
-        "container "
-        "may not use it",
+        "container may not use it",
         fix="sudo lsof -w /dev/accel* /dev/vfio/*   # end a process that is left of an earlier run; in a "
-        "container: "
-        "--privileged, or the TPU as a resource (google.com/tpu)",
+        "container: --privileged, or the TPU as a resource (google.com/tpu)",
         sample="Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed: open(/dev/accel3): "
-        "Operation "
-        "not permitted: Operation not permitted; Couldn't open device: /dev/accel3",
+        "Operation not permitted: Operation not permitted; Couldn't open device: /dev/accel3",
         near_miss="TPU initialization failed: no devices",
         source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",
     ),
@@ -322,26 +298,20 @@ TENSORFLOW_MISTAKES = (
         pattern=r"slice_builder_worker_addresses specified\. Expected (?P<size>\d+) worker addresses, got "
         r"(?P<count>\d+)",
         cause="this TPU slice has {size} hosts, and the environment of this process lists {count}",
-        fix="echo $TPU_WORKER_HOSTNAMES $TPU_PROCESS_ADDRESSES $TPU_PROCESS_BOUNDS   # all {size} hosts, "
-        "the same on "
-        "each; start the program on all of them (gcloud compute tpus tpu-vm ssh NAME --worker=all "
-        "--command=...); "
-        "for one host alone: TPU_PROCESS_BOUNDS=1,1,1 TPU_CHIPS_PER_PROCESS_BOUNDS=2,2,1",
+        fix="echo $TPU_WORKER_HOSTNAMES $TPU_PROCESS_ADDRESSES $TPU_PROCESS_BOUNDS   # all {size} hosts, the "
+        "same on each; start the program on all of them (gcloud compute tpus tpu-vm ssh NAME --worker=all "
+        "--command=...); for one host alone: TPU_PROCESS_BOUNDS=1,1,1 TPU_CHIPS_PER_PROCESS_BOUNDS=2,2,1",
         sample="TPU initialization failed: Invalid --2a886c8_slice_builder_worker_addresses specified. "
-        "Expected 4 "
-        "worker addresses, got 1.",
+        "Expected 4 worker addresses, got 1.",
         near_miss="Expected 4 addresses, got 1",
         source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",
     ),
     KnownMistake(
         pattern=r"Failed to get global TPU topology",
         cause="the hosts of the TPU slice did not find each other, or this host's TPU is not the one that "
-        "its "
-        "environment tells of",
-        fix="start the program on all hosts of the slice at once; echo $TPU_WORKER_ID "
-        "$TPU_WORKER_HOSTNAMES "
-        "$TPU_ACCELERATOR_TYPE   # on each: leftovers of another slice mislead it; sudo lsof -w "
-        "/dev/accel*",
+        "its environment tells of",
+        fix="start the program on all hosts of the slice at once; echo $TPU_WORKER_ID $TPU_WORKER_HOSTNAMES "
+        "$TPU_ACCELERATOR_TYPE   # on each: leftovers of another slice mislead it; sudo lsof -w /dev/accel*",
         sample="Unable to initialize backend 'tpu': INTERNAL: Failed to get global TPU topology.",
         near_miss="Failed to get the TPU's name",
         source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",

@@ -53,11 +53,9 @@ TORCH_MISTAKES = (
     KnownMistake(
         pattern=r"The connection to the C10d store has failed",
         raised_in=r"/torch/distributed/elastic/",
-        cause="the store of torchrun's rendezvous has gone; another torchrun with the same "
-        "--rdzv-endpoint, "
+        cause="the store of torchrun's rendezvous has gone; another torchrun with the same --rdzv-endpoint, "
         "which has ended now, may have served it, or another host of this job",
-        fix="on one host: torchrun --standalone (or --rdzv-endpoint localhost:0); on several: give "
-        "each job "
+        fix="on one host: torchrun --standalone (or --rdzv-endpoint localhost:0); on several: give each job "
         "an endpoint with a port of its own, and read how the torchrun on the endpoint's host ended",
         sample="The connection to the C10d store has failed. See inner exception for details.",
         sample_frame=(
@@ -73,9 +71,8 @@ TORCH_MISTAKES = (
         r"rank (?P<two>\d+) has inconsistent (?P<few>\d+) params",
         cause="rank {one} has a model of {many} parameters, and rank {two} one of {few}",
         fix="build the same model on every rank: what differs there (a branch on the rank, a config, a "
-        "checkpoint or a version of the code on one host)? Where one has 0, it may have failed "
-        "first: read the "
-        "log of rank {two}; allaboard preflight compares the hosts",
+        "checkpoint or a version of the code on one host)? Where one has 0, it may have failed first: read "
+        "the log of rank {two}; allaboard preflight compares the hosts",
         sample="DDP expects same model across all ranks, but Rank 0 has 128 params, while rank 1 has "
         "inconsistent 0 params.",
         near_miss="DDP has the same model on all ranks",
@@ -216,13 +213,11 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"Unable to find address for: (?P<list>[\^=!][^\s;]*)",
-        cause="GLOO_SOCKET_IFNAME is {list}: gloo takes names of interfaces alone, while ^ and = "
-        "are NCCL's "
+        cause="GLOO_SOCKET_IFNAME is {list}: gloo takes names of interfaces alone, while ^ and = are NCCL's "
         "notation",
         fix="give gloo one name: export GLOO_SOCKET_IFNAME=$(ip -4 route get MASTER_IP | grep -oP "
         "'dev \\K\\S+'); NCCL_SOCKET_IFNAME may keep its ^ list",
-        sample="[enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] ifa != "
-        "nullptr. "
+        sample="[enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] ifa != nullptr. "
         "Unable to find address for: ^lo,docker",
         near_miss="[enforce fail at device.cc:84] Unable to find address of the printer: ^lo",
         source="gloo in PyTorch 1.5 to 2.13",
@@ -230,8 +225,7 @@ TORCH_MISTAKES = (
     KnownMistake(
         pattern=r"Unable to find address for: (?P<address>\d{1,3}(?:\.\d{1,3}){3})",
         cause="GLOO_SOCKET_IFNAME is {address}: gloo takes the name of an interface, not an address",
-        fix="ip -br address   # the name of the interface that has {address}: export "
-        "GLOO_SOCKET_IFNAME=NAME",
+        fix="ip -br address   # the name of the interface that has {address}: export GLOO_SOCKET_IFNAME=NAME",
         sample="ifa != nullptr. Unable to find address for: 10.4.0.17",
         near_miss="Unable to find the address: 10.4.0.17",
         source="gloo in PyTorch 1.5 to 2.13",
@@ -259,11 +253,9 @@ TORCH_MISTAKES = (
         r"single-device"
         r".{0,120}?but got device_ids (?P<ids>\[[^\]]{0,60}\])",
         cause="DDP was given device_ids {ids}, and the model is not on that one GPU",
-        fix="model.to(local_rank) before DDP(model, device_ids=[local_rank]); on CPUs, or with a "
-        "model that "
+        fix="model.to(local_rank) before DDP(model, device_ids=[local_rank]); on CPUs, or with a model that "
         "spans GPUs (device_map='auto'), no device_ids",
-        sample="DistributedDataParallel device_ids and output_device arguments only work with "
-        "single-device/"
+        sample="DistributedDataParallel device_ids and output_device arguments only work with single-device/"
         "multiple-device GPU modules or CPU modules, but got device_ids [1], output_device 1, and module "
         "parameters {device(type='cpu')}.",
         near_miss="arguments only work with single-device modules",
@@ -273,11 +265,9 @@ TORCH_MISTAKES = (
         pattern=r"DistributedDataParallel is not needed when a module doesn't have any parameters? that "
         r"requires? a gradient",
         cause="no parameter of the model requires a gradient, so that DDP has nothing to do",
-        fix="wrap the model after its parameters are set to train (requires_grad_(True), adapters "
-        "added), or "
+        fix="wrap the model after its parameters are set to train (requires_grad_(True), adapters added), or "
         "do not wrap a frozen one",
-        sample="DistributedDataParallel is not needed when a module doesn't have any parameters "
-        "that require "
+        sample="DistributedDataParallel is not needed when a module doesn't have any parameters that require "
         "a gradient.",
         near_miss="element 0 of tensors does not require grad and does not have a grad_fn",
         source="PyTorch 1.1 to 2.13",
@@ -296,8 +286,7 @@ TORCH_MISTAKES = (
     KnownMistake(
         pattern=r"Must flatten tensors with uniform `?requires_grad`? when `?use_orig_params=False`?"
         r"|Must flatten tensors with the same `?requires_grad`?",
-        cause="FSDP makes one flat tensor of a unit's parameters, of which some are frozen and "
-        "some are not",
+        cause="FSDP makes one flat tensor of a unit's parameters, of which some are frozen and some are not",
         fix="FSDP(..., use_orig_params=True) (accelerate: fsdp_use_orig_params: true)",
         sample="Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`",
         near_miss="tensor does not require grad",
@@ -325,9 +314,8 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"error: unrecognized arguments: [^\n]{0,200}--local[-_]rank\b",
-        cause="torch.distributed.launch gives the script --local-rank (--local_rank before PyTorch "
-        "2.0), which "
-        "it does not take",
+        cause="torch.distributed.launch gives the script --local-rank (--local_rank before PyTorch 2.0), "
+        "which it does not take",
         fix="torchrun SCRIPT, and int(os.environ['LOCAL_RANK']) in it; or "
         "parser.add_argument('--local-rank', '--local_rank', type=int, default=0)",
         sample="train.py: error: unrecognized arguments: --local-rank=1",
@@ -356,9 +344,8 @@ TORCH_MISTAKES = (
         r"|Megatron|assert |raise (?:Assertion|Value)Error",
         cause="the numbers that it was started with do not fit each other: {what}",
         fix="count: nodes x GPUs a node is the world size, and a multiple of the tensor x pipeline x context "
-        "parallel "
-        "sizes; change --nnodes and --nproc-per-node, or these sizes; the same number of GPUs on every node "
-        "(nvidia-smi -L, CUDA_VISIBLE_DEVICES)",
+        "parallel sizes; change --nnodes and --nproc-per-node, or these sizes; the same number of GPUs on "
+        "every node (nvidia-smi -L, CUDA_VISIBLE_DEVICES)",
         sample="world size (8) is not divisible by total_model_size (total_model_size=6)",
         sample_frame=(
             "/work/Megatron-LM/megatron/training/arguments.py",
@@ -372,12 +359,10 @@ TORCH_MISTAKES = (
         r"rank\d+: "
         r"(?P<two>\[[^\]]{0,80}\])",
         cause="ranks 0 and {rank} need different parameters of a ZeRO-3 model at the same time: they do not "
-        "run the "
-        "same layers in the same order",
+        "run the same layers in the same order",
         fix="let every rank run the same forward, as often, in the same order: no branch on rank or data in "
         "it (mixture of experts: deepspeed.utils.set_z3_leaf_modules), generate with synced_gpus=True, and "
-        "the same "
-        "number of batches",
+        "the same number of batches",
         sample="disagreement between rank0 and rank1: rank0: [292], rank1: [0, 1, 2]",
         near_miss="disagreement between raters 0 and 1",
         source="DeepSpeed 0.6 to 0.18 (runtime/zero/utils.py)",

@@ -73,8 +73,7 @@ def forecast_claim(use: Use, affected: tuple[Who, ...], subject: str, fix: str) 
         who=affected,
         evidence=(
             Evidence(
-                f"{format_amount(use, use.value)}, a straight line over {use.span:.0f} s "
-                f"(fit {use.fit:.2f})",
+                f"{format_amount(use, use.value)}, a straight line over {use.span:.0f} s (fit {use.fit:.2f})",
                 use.origin,
             ),
         ),

@@ -26,8 +26,7 @@ LIBRARY_COLLECTIVES: tuple[OwnCollective, ...] = (
          "forward|backward|call",
          "SyncBatchNorm's exchange of statistics", _SYNC_BATCH_NORM_ADVICE),
     OwnCollective(f"{_ZERO}/partition_parameters.py",
-         "wait|_?all_?gather.*|_dist_allgather_fn|_partition_param_sec|_zero_init_param"
-         "|__exit__",
+         "wait|_?all_?gather.*|_dist_allgather_fn|_partition_param_sec|_zero_init_param|__exit__",
          "ZeRO's gather of parameters", SHARD_ADVICE),
     OwnCollective(f"{_ZERO}/partition_parameters.py",
          "_reduce_scatter_gradients?",

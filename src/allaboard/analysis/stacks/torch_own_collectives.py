@@ -70,8 +70,7 @@ TORCH_COLLECTIVES: tuple[OwnCollective, ...] = (
          "_(?:root_)?pre_forward|_pre_backward|_root_post_backward_final_callback",
          "FSDP's gather of parameters", SHARD_ADVICE),
     OwnCollective("torch/distributed/fsdp/_runtime_utils.py",
-         "_unshard|_pre_forward_unshard|_pre_backward_hook|_prefetch_handle"
-         "|_wait_for_computation_stream",
+         "_unshard|_pre_forward_unshard|_pre_backward_hook|_prefetch_handle|_wait_for_computation_stream",
          "FSDP's gather of parameters", SHARD_ADVICE),
     OwnCollective("torch/distributed/fsdp/_runtime_utils.py",
          "_reduce_grad.*|_post_backward_hook|_post_backward_final_callback",

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.sources.hostfile import SOURCE as HOSTFILE
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import OPAQUE, Machine, Material, Problem, Value
 from allaboard.facts.address import is_this_host_alone
 from allaboard.formats.cli_flags import find_flags, read_flags, words_after_program

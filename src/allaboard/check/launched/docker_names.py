@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.address import parse_address
 

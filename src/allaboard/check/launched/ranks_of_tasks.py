@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Origin, Problem
 from allaboard.facts.configuration.script import LaunchDemands
 

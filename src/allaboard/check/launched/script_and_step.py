@@ -19,9 +19,9 @@ from allaboard.check.launched.shared_accelerate_config import (
     step_config_problem,
 )
 from allaboard.check.launched.torchrun_and_gpus import gpu_problems
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_once import program_started_once
 from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Origin, Problem, Value, whole_number
 from allaboard.facts.configuration.script import LaunchDemands
 from allaboard.formats.shell.source_lines import command_text

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.check.launched.named_files import LaunchedFiles
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.configuration.script import LaunchDemands
 from allaboard.formats.cli_flags import Flags, read_flags, words_after_program

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles, config_values
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Node, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_program
 from allaboard.formats.shell.script import read_inner_commands

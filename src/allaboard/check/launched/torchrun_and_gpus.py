@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, StartedStep
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.formats.cli_flags import read_flags, words_after_program
 from allaboard.formats.shell.sbatch_directives import read_batch_lines

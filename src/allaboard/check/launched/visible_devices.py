@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Problem
 from allaboard.formats.cli_flags import read_flags, words_after_program
 from allaboard.formats.shell.script import Process, Script

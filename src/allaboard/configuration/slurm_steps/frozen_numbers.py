@@ -7,8 +7,8 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import OPAQUE, Material, Problem
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.shell.source_lines import command_text, with_late_variable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import OPAQUE, Material, Origin, Problem
 from allaboard.formats.shell.source_lines import command_text
 

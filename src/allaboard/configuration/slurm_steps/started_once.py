@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.other_batch_systems import read_other_request
 from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, NODE_LAUNCHERS
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.formats.cli_flags import words_after_program
 from allaboard.formats.shell.sbatch_directives import read_batch_lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Node, Origin, PartialSpec, Problem, Value
 from allaboard.formats.cli_flags import read_flags, words_after_each_program

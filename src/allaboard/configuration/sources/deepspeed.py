@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_each_program

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from allaboard.configuration.launch_problem import launch_problem
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole_number
 from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program

@@ -9,11 +9,11 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.frozen_numbers import frozen_numbers
 from allaboard.configuration.slurm_steps.meeting_place import caller_addresses, localhost_fallbacks
 from allaboard.configuration.slurm_steps.started_once import launcher_started_once
 from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
+from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, Value
 from allaboard.formats.cli_flags import Flags

@@ -38,14 +38,12 @@ _ALONE_FIX = {
     "for "
     "each host); or on each host: deepspeed --no_ssh --node_rank=I --master_addr=HOST0 --hostfile=HOSTFILE "
     "SCRIPT; with accelerate: deepspeed_multinode_launcher: standard, and another machine_rank on each",
-    "Lightning": "Trainer(num_nodes=N), and on each host MASTER_ADDR of the first one and a "
-    "NODE_RANK of its "
+    "Lightning": "Trainer(num_nodes=N), and on each host MASTER_ADDR of the first one and a NODE_RANK of its "
     "own; or srun, one task a device",
     "torchrun": "on each host: torchrun --nnodes=N --rdzv-backend=c10d --rdzv-endpoint=HOST0:PORT "
     "--rdzv-id=JOB SCRIPT",
     "MultiWorkerMirroredStrategy": "set TF_CONFIG on each host before the strategy is made: the whole "
-    "cluster, "
-    "and the host's own task; check it: allaboard check",
+    "cluster, and the host's own task; check it: allaboard check",
 }
 _OWN_COUNT_FIX = {
     OWN_COUNT: "which mpirun; mpirun --version   # it must be of the MPI that Horovod or mpi4py was built "
@@ -94,9 +92,8 @@ def _each_of_one(starts: Iterable[JobStart], fix: str) -> Iterator[Heard]:
             continue  # one run after the other
         yield Heard(
             rule=EACH_ALONE,
-            says=f"{len(alone)} processes were started together, and each counts itself as rank 0 of 1: "
-            f"each trains "
-            "alone",
+            says=f"{len(alone)} processes were started together, and each counts itself as rank 0 of 1: each "
+            "trains alone",
             speakers=tuple(Speaker(-1, s.line, s.place) for s in alone),
             fix=fix,
             explains=FOLLOW_FROM_ALONE,
@@ -115,8 +112,7 @@ def _no_coordinator(starts: Sequence[JobStart], ranks: Mapping[str, int]) -> Ite
         return
     yield Heard(
         rule=NO_COORDINATOR,
-        says=f"{', '.join(sorted(tasks.values())[:8])} started their servers and wait for orders; "
-        f"the chief "
+        says=f"{', '.join(sorted(tasks.values())[:8])} started their servers and wait for orders; the chief "
         "(the coordinator of ParameterServerStrategy), which gives them, is not among these logs",
         speakers=tuple(Speaker(-1, s.line, s.place) for s in starts),
         fix='start one more process as the chief: "chief": ["HOST:PORT"] in the cluster of every '
@@ -176,8 +172,7 @@ def _claimed_twice(launcher: str, starts: Iterable[JobStart]) -> Iterator[Heard]
             says=f"several processes claim rank {shown} of {first_start.size} ({launcher}): each host "
             "counts its own processes from 0",
             speakers=(Speaker(-1, last_start.line, last_start.place),),
-            fix="start one task a device and let Slurm count them: #SBATCH --nodes=N "
-            "--ntasks-per-node=GPUS, "
+            fix="start one task a device and let Slurm count them: #SBATCH --nodes=N --ntasks-per-node=GPUS, "
             "then srun python SCRIPT; without Slurm: export NODE_RANK=I, another one on each host",
             about=tuple(Who(index=n, rank=n) for n in twice[:8]),
             size=first_start.size,
@@ -231,13 +226,10 @@ def _never_came(launcher: str, starts: Iterable[JobStart], wait_was_ended: bool)
     yield Heard(
         rule=NEVER_CAME,
         says=f"{len(arrived)} of {counting_start.size} members came ({launcher}); the job waited for the "
-        f"others, "
-        f"which "
-        "were not started, until a limit or a person ended it",
+        "others, which were not started, until a limit or a person ended it",
         speakers=tuple(Speaker(s.number, s.line, s.place) for s in counting[:1]),
-        fix=f"start {counting_start.size} processes: srun --ntasks={counting_start.size} SCRIPT   # "
-        f"`#SBATCH --ntasks` alone "
-        "starts none; or torchrun, with as many on each host as devices",
+        fix=f"start {counting_start.size} processes: srun --ntasks={counting_start.size} SCRIPT   # `#SBATCH "
+        "--ntasks` alone starts none; or torchrun, with as many on each host as devices",
         size=counting_start.size,
         proves_not="why the others are missing: those that were started and failed at once look the same",
     )

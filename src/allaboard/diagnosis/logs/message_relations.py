@@ -247,8 +247,7 @@ def _as_own_port(heard: Heard) -> Heard:
     return msgspec.structs.replace(
         heard,
         says=f"the job itself holds port {port}: tasks {names} all wanted to listen there, so more than one "
-        f"of its "
-        "members or launchers takes itself for the first (rank 0, node 0)",
+        "of its members or launchers takes itself for the first (rank 0, node 0)",
         fix="start one launcher a node, each with its own number: srun --ntasks-per-node=1 bash -c "
         "'torchrun --node-rank=$SLURM_NODEID ...' (in single quotes: each node must expand it), or "
         "--rdzv-backend=c10d, which needs no number; and one RANK for each process",

@@ -42,8 +42,7 @@ MESSAGES = (
         pattern=_PORT.format(why=_TAKEN),
         rule="NET005",
         says="port {port}{port2} was taken when a task wanted to listen there",
-        fix="ss -ltnp 'sport = :{port}{port2}'   # who holds it? end that program, or take another "
-        "port for "
+        fix="ss -ltnp 'sport = :{port}{port2}'   # who holds it? end that program, or take another port for "
         "this task (TF_CONFIG, coordinator_address)",
         proves_not=_WHO_HOLDS,
         sample=_SAMPLE.replace("REASON", "Address already in use"),
@@ -86,8 +85,7 @@ UNNAMED = KnownMessage(
     r"[^\n]{0,900}?Address already in use",
     rule="NET005",
     says="a task's port was taken when it wanted to listen there",
-    fix="ss -ltnp   # which port of this host in the cluster is held, and by whom? end that "
-    "program, or take "
+    fix="ss -ltnp   # which port of this host in the cluster is held, and by whom? end that program, or take "
     "another port in TF_CONFIG",
     proves_not=_WHO_HOLDS,
     sample='E1214 10:12:13.123456789    4711 server_chttp2.cc:40] {"created":"@1576318333.1",'

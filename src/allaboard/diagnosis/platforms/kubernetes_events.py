@@ -37,16 +37,14 @@ MESSAGES = (
         "memory",
         "RES001",
         "kubectl describe pod {pod}   # give it requests.memory = limits.memory of what it needs: who uses "
-        "more than "
-        "its request is evicted first; smaller batches, fewer DataLoader workers",
+        "more than its request is evicted first; smaller batches, fewer DataLoader workers",
     ),
     _evicted(
         "local disk",
         "ephemeral-storage",
         "RES004",
         "kubectl describe pod {pod}   # request ephemeral-storage, or write caches and checkpoints to a "
-        "volume "
-        "(HF_HOME, TMPDIR)",
+        "volume (HF_HOME, TMPDIR)",
     ),
     KnownMessage(
         key="FailedScheduling",

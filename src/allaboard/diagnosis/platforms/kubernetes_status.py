@@ -101,8 +101,7 @@ def _evicted(exhibit: Exhibit) -> tuple[Heard, ...]:
         says = f"Kubernetes evicted the pod {pod}: {match['why'].strip().rstrip('.')}"
         rule = next((r for word, r in _EVICTED_FOR.items() if word in match["why"]), "EXIT001")
         fix = (
-            f"kubectl describe pod {pod}   # requests.memory = limits.memory of what it needs: who "
-            f"uses more "
+            f"kubectl describe pod {pod}   # requests.memory = limits.memory of what it needs: who uses more "
             "than its request is evicted first; or a node with more room"
         )
     elif (match := _EVICTED_WORKERS.search(text)) is not None:
@@ -143,15 +142,12 @@ def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
     return (
         Heard(
             rule="EXIT003",
-            says=f"the {match['kind']} {job} failed because {match['count']} pod(s) of its "
-            f"{replica}s failed; "
-            "their own logs say why",
+            says=f"the {match['kind']} {job} failed because {match['count']} pod(s) of its {replica}s "
+            "failed; their own logs say why",
             speakers=(Speaker(-1, match[0][:300], exhibit.place_of_line(number)),),
-            fix=f"kubectl get pods -l "
-            f"training.kubeflow.org/job-name={job},training.kubeflow.org/replica-type="
-            f"{replica}   # of the one in Error, OOMKilled or Evicted: kubectl logs POD --previous; "
-            f"kubectl "
-            "describe pod POD",
+            fix="kubectl get pods -l "
+            f"training.kubeflow.org/job-name={job},training.kubeflow.org/replica-type={replica}   # of the "
+            "one in Error, OOMKilled or Evicted: kubectl logs POD --previous; kubectl describe pod POD",
             proves_not="which pod it was, nor why",
             explains=("LOG012",),
         ),

@@ -19,17 +19,13 @@ MESSAGES = (
         r"?[KMGT]?B)",
         rule="RES001",
         says="YARN ended the container {container}: it used {used} of its {limit} of {kind} memory",
-        fix="yarn logs -applicationId ID -containerId {container}   # which task it was; then more "
-        "memory for it "
-        "(tony.worker.memory, spark.executor.memoryOverhead, --executor-memory), or a smaller "
-        "batch",
+        fix="yarn logs -applicationId ID -containerId {container}   # which task it was; then more memory "
+        "for it (tony.worker.memory, spark.executor.memoryOverhead, --executor-memory), or a smaller batch",
         certainty=Certainty.CERTAIN,
         explains=("LOG012", "EXIT005", "EXIT001"),
-        sample="Container [pid=12345,containerID=container_e04_1548_0012_01_000004] is running "
-        "beyond physical "
-        "memory limits. Current usage: 8.1 GB of 8 GB physical memory used; 10.1 GB of 16.8 GB "
-        "virtual memory "
-        "used. Killing container.",
+        sample="Container [pid=12345,containerID=container_e04_1548_0012_01_000004] is running beyond "
+        "physical memory limits. Current usage: 8.1 GB of 8 GB physical memory used; 10.1 GB of 16.8 GB "
+        "virtual memory used. Killing container.",
         source="its wording from the source of Hadoop 2.2 to 3.3 (ContainersMonitorImpl)",
     ),
     KnownMessage(
@@ -38,16 +34,13 @@ MESSAGES = (
         r"killed by YARN for "
         r"exceeding [\w ]{0,20}limits\. (?P<used>[\d.]+ ?[KMGT]?B) of (?P<limit>[\d.]+ ?[KMGT]?B)",
         rule="RES001",
-        says="YARN killed Spark's executor {executor} on {host}: it used {used} of its {limit} "
-        "of memory",
-        fix="spark-submit --conf spark.executor.memoryOverhead=4g   # what TensorFlow and "
-        "Horovod use is outside of "
-        "the JVM's heap: more overhead, fewer tasks an executor, or a smaller batch",
+        says="YARN killed Spark's executor {executor} on {host}: it used {used} of its {limit} of memory",
+        fix="spark-submit --conf spark.executor.memoryOverhead=4g   # what TensorFlow and Horovod use is "
+        "outside of the JVM's heap: more overhead, fewer tasks an executor, or a smaller batch",
         certainty=Certainty.CERTAIN,
         explains=("LOG012", "EXIT005", "EXIT001"),
-        sample="ERROR YarnScheduler: Lost executor 3 on node-b: Container killed by YARN for "
-        "exceeding memory "
-        "limits. 5.5 GB of 5.5 GB physical memory used. Consider boosting "
+        sample="ERROR YarnScheduler: Lost executor 3 on node-b: Container killed by YARN for exceeding "
+        "memory limits. 5.5 GB of 5.5 GB physical memory used. Consider boosting "
         "spark.yarn.executor.memoryOverhead.",
         source="its wording from the source of Spark 1.5 to 3.5 (YarnAllocator)",
     ),
@@ -56,14 +49,11 @@ MESSAGES = (
         pattern=_REPLICA + r" ran out-of-memory and exited",
         rule="RES001",
         says="{job} {task} ran out of the memory of its machine, and was ended",
-        fix="a machine type with more memory for the {job} pool, a smaller batch, or fewer "
-        "loader processes; "
-        "then read the "
-        "log of {job} {task} around its end",
+        fix="a machine type with more memory for the {job} pool, a smaller batch, or fewer loader processes; "
+        "then read the log of {job} {task} around its end",
         certainty=Certainty.CERTAIN,
         explains=("LOG012", "EXIT005", "EXIT001"),
-        sample="The replica worker 2 ran out-of-memory and exited with a non-zero status of "
-        "9(SIGKILL).",
+        sample="The replica worker 2 ran out-of-memory and exited with a non-zero status of 9(SIGKILL).",
         source="as Google's AI Platform and Vertex AI write it",
     ),
     KnownMessage(
@@ -71,14 +61,11 @@ MESSAGES = (
         pattern=_REPLICA + r" exited with a non-zero status of (?P<code>\d{1,3})",
         rule="EXIT003",
         says="{job} {task} exited with code {code}",
-        fix="read the log of {job} {task}: gcloud ai custom-jobs stream-logs JOB, or the job's "
-        "logs "
-        "filtered by "
-        "that task",
+        fix="read the log of {job} {task}: gcloud ai custom-jobs stream-logs JOB, or the job's logs filtered "
+        "by that task",
         certainty=Certainty.CERTAIN,
         bare_end=True,
-        sample="The replica workerpool1-0 exited with a non-zero status of 1. Termination "
-        "reason: Error.",
+        sample="The replica workerpool1-0 exited with a non-zero status of 1. Termination reason: Error.",
         source="as Google's AI Platform and Vertex AI write it",
     ),
     KnownMessage(
@@ -88,9 +75,8 @@ MESSAGES = (
         r"), and health",
         rule="EXIT010",
         says="Google Cloud took the TPU {name} away: it is {state}",
-        fix="gcloud compute tpus describe {name}   # a preempted one: delete and create it, then "
-        "start again from "
-        "the last checkpoint",
+        fix="gcloud compute tpus describe {name}   # a preempted one: delete and create it, then start again "
+        "from the last checkpoint",
         certainty=Certainty.CERTAIN,
         explains=("LOG012", "EXIT005"),
         sample="WARNING:tensorflow:TPUPollingThread found TPU b'tpu-1' in state PREEMPTED, and "

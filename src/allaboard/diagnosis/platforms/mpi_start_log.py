@@ -15,18 +15,15 @@ from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
 _OPEN_MPI = "its wording from the sources of Open MPI 2 to 5 and PMIx 2 to 5 (help texts)"
 _MPICH = "its wording from the sources of MPICH 3 to 4 and Intel MPI 2019 to 2021"
 _SRUN_FIX = (
-    "srun --mpi=list   # which of them has the MPI? ompi_info | grep -i pmix: then srun "
-    "--mpi=pmix PROGRAM; "
-    "else "
-    "start it with the MPI's own mpirun inside the allocation, or let it be built --with-pmix"
+    "srun --mpi=list   # which of them has the MPI? ompi_info | grep -i pmix: then srun --mpi=pmix PROGRAM; "
+    "else start it with the MPI's own mpirun inside the allocation, or let it be built --with-pmix"
 )
 MESSAGES = (
     KnownMessage(
         key="was not built with SLURM's PMI support",
         pattern=r"was not built with SLURM's PMI support",
         rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process "
-        "could join the "
+        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
         "others",
         fix=_SRUN_FIX,
         certainty=Certainty.CERTAIN,
@@ -38,8 +35,7 @@ MESSAGES = (
         key="not built with support for SLURM",
         pattern=r"OMPI was not built with support for SLURM",
         rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process "
-        "could join the "
+        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
         "others",
         fix=_SRUN_FIX,
         certainty=Certainty.CERTAIN,
@@ -51,10 +47,8 @@ MESSAGES = (
         key="PMII_singinit",
         pattern=r"PMII_singinit: execv failed",
         rule="JOIN010",
-        says="each process is alone, a world of one: this MPICH did not find the launcher that "
-        "started it",
-        fix="srun --mpi=pmi2 PROGRAM   # or --mpi=pmix: srun --mpi=list; or MPICH's own mpiexec "
-        "-n N PROGRAM",
+        says="each process is alone, a world of one: this MPICH did not find the launcher that started it",
+        fix="srun --mpi=pmi2 PROGRAM   # or --mpi=pmix: srun --mpi=list; or MPICH's own mpiexec -n N PROGRAM",
         sample="PMII_singinit: execv failed: No such file or directory",
         source=_MPICH,
     ),
@@ -62,13 +56,10 @@ MESSAGES = (
         key="Framework: psec",
         pattern=r"Framework: psec\s+Component: munge",
         rule="LOG013",
-        says="PMIx cannot use munge here, by which the hosts are to prove who they are: mostly "
-        "a container "
+        says="PMIx cannot use munge here, by which the hosts are to prove who they are: mostly a container "
         "without it",
-        fix="export PMIX_MCA_psec=native   # in the job, for all hosts; or install libmunge in "
-        "the container "
-        "and "
-        "mount /run/munge",
+        fix="export PMIX_MCA_psec=native   # in the job, for all hosts; or install libmunge in the container "
+        "and mount /run/munge",
         sample="Host:      node7\nFramework: psec\nComponent: munge",
         source=_OPEN_MPI,
     ),
@@ -79,8 +70,7 @@ UNREACHED_PMI = KnownMessage(
     r"in file "
     r"(?:ext\dx_client|pmix\dx_client|client/pmix_client|ptl_tcp\w*)\.c",
     rule="LOG013",
-    says="Open MPI could not reach the PMI of the launcher that started it ({why}), so that "
-    "no process could "
+    says="Open MPI could not reach the PMI of the launcher that started it ({why}), so that no process could "
     "join the others",
     fix=_SRUN_FIX,
     explains=("LOG012", "EXIT003"),
@@ -104,18 +94,15 @@ _HELP = re.compile(
 )
 _HELP_REASON = re.compile(r"\n\s*\n(?P<reason>  \S[^\n]{3,120}(?:\n  -->[^\n]{1,160})?)\s*$")
 _FATAL_FIX = (
-    "read the log of that rank; does the network fail? fi_info; export FI_PROVIDER=tcp "
-    "I_MPI_FABRICS=shm:ofi "
+    "read the log of that rank; does the network fail? fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi "
     "for one run"
 )
 _ABORT_FIX = (
-    "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught "
-    "exception, for "
+    "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught exception, for "
     "example)"
 )
 _HELP_FIX = (
-    "read the blocks of help before it; were all processes started by this MPI's own launcher? "
-    "mpirun "
+    "read the blocks of help before it; were all processes started by this MPI's own launcher? mpirun "
     "--version"
 )
 UNEXPLAINED_END = "LOG012"

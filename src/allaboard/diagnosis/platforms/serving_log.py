@@ -50,8 +50,7 @@ MESSAGES = (
         fix=_DEAD_FIX,
         bare_end=True,
         sample="[2026-03-17 17:31:53] Subprocess scheduler_0 (pid=10366) crashed with exit code -6. "
-        "Triggering "
-        "SIGQUIT for cleanup...",
+        "Triggering SIGQUIT for cleanup...",
         source="its wording from the source of SGLang 0.5 (utils/watchdog.py)",
     ),
     KnownMessage(
@@ -109,8 +108,7 @@ def _stalls(exhibit: Exhibit) -> tuple[Heard, ...]:
                 Speaker(-1, earliest[0].strip()[:300], exhibit.place_of_line(number), exhibit.pid),
             ),
             fix="while it hangs, on each node: py-spy dump --pid PID of each scheduler (SGLang writes such a "
-            "dump "
-            "into its log if py-spy is installed), then allaboard diagnose DUMP...; NCCL_DEBUG=INFO",
+            "dump into its log if py-spy is installed), then allaboard diagnose DUMP...; NCCL_DEBUG=INFO",
             proves_not="which one held up the others: those that wait in a collective make no progress "
             "either",
         ),

@@ -45,8 +45,7 @@ MESSAGES = (
         r"(?![^\n]*\n[^\n]{0,600}(?:Socket closed|Connection re|remote target))",
         rule="EXIT005",
         says="{job} {task} did not answer in time",
-        fix="read the log of {job} {task}: did it start, and does it still run? While it hangs, on "
-        "its host: "
+        fix="read the log of {job} {task}: did it start, and does it still run? While it hangs, on its host: "
         "py-spy dump --pid PID; from here: nc -vz HOST PORT, its address in TF_CONFIG",
         proves_not="that it ended: one that has not started, is stuck, or is behind a firewall looks the "
         "same",
@@ -89,16 +88,14 @@ DISPATCHER = KnownMessage(
     pattern=r"Failed to send (?P<what>task updates|worker heartbeat|heartbeat)[^\n]{0,40} to dispatcher: "
     r"(?P<why>[^\n]{1,120})",
     rule="JOIN005",
-    says="a worker of tf.data's service is refused by its dispatcher again and again ({why}): the "
-    "dispatcher "
+    says="a worker of tf.data's service is refused by its dispatcher again and again ({why}): the dispatcher "
     "was restarted and does not know it, or is gone",
     fix="restart the dispatcher and all its workers together, with "
     "DispatcherConfig(fault_tolerant_mode=True, "
     "work_dir=DIR on lasting storage); read the dispatcher's log: why did it start anew?",
     proves_not="that the dispatcher was restarted: one that forgot a task looks the same",
-    sample="W tensorflow/core/data/service/worker_impl.cc:311] Failed to send task updates to "
-    "dispatcher: Not "
-    "found: Failed to send worker update: Task 4003 not found",
+    sample="W tensorflow/core/data/service/worker_impl.cc:311] Failed to send task updates to dispatcher: "
+    "Not found: Failed to send worker update: Task 4003 not found",
     source="its wording from the source of TensorFlow 2.4 to 2.21 (data/service/worker_impl.cc)",
 )
 MIN_REFUSALS = 3
@@ -112,11 +109,9 @@ EVALUATOR = KnownMessage(
     pattern=r"ParameterServerStrategyV2 is now connecting to cluster with cluster_spec: "
     r"ClusterSpec\(\{[^\n]{0,2000}?'(?P<job>evaluator)': \[",
     rule="JOIN001",
-    says="the coordinator waits for evaluator 0, which starts no server of the cluster: in "
-    "TensorFlow 2 the "
+    says="the coordinator waits for evaluator 0, which starts no server of the cluster: in TensorFlow 2 the "
     "evaluator is not part of it",
-    fix="take 'evaluator' out of the cluster in TF_CONFIG, on all tasks, before the strategy is "
-    "made   # it "
+    fix="take 'evaluator' out of the cluster in TF_CONFIG, on all tasks, before the strategy is made   # it "
     "evaluates checkpoints by itself; or an in-line evaluation by the coordinator",
     proves_not="that it still waits: a log that was cut looks the same",
     awaits=True,

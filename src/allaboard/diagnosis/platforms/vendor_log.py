@@ -34,8 +34,7 @@ MESSAGES = (
         proves_not="that the GPU is broken: a kernel that reads beyond its buffer does that, too",
         explains=("EXIT001",),
         sample=":0:rocdevice.cpp :3586: 74339723890 us:  Callback: Queue 0x7f78cb400000 aborting with error "
-        ": "
-        "HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016",
+        ": HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016",
         source=_AMD_SOURCE,
     ),
     KnownMessage(
@@ -59,8 +58,7 @@ MESSAGES = (
         proves_not="which rank: those that write it are victims",
         awaits=True,
         sample="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not "
-        "send the "
-        "data in time.",
+        "send the data in time.",
         source=_HCCL_SOURCE,
     ),
     KnownMessage(
@@ -70,8 +68,7 @@ MESSAGES = (
         says="the NPUs are still held by a process of an earlier run",
         fix="npu-smi info   # which process is on them? pgrep -af python; end it, wait 10 s, and start again",
         sample="EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process. Reason: Maybe the "
-        "last "
-        "training process is running.",
+        "last training process is running.",
         source=_HCCL_SOURCE,
     ),
     KnownMessage(
@@ -83,8 +80,7 @@ MESSAGES = (
         "FI_PROVIDER_PATH=$I_MPI_ROOT/opt/mpi/libfabric/lib/prov FI_PROVIDER=tcp",
         explains=("LOG010",),
         sample="2024:08:21-10:24:26:( 4456) |CCL_ERROR| atl_ofi_helper.cpp:867 atl_ofi_get_prov_list: "
-        "fi_getinfo "
-        "error: ret -61, providers 0",
+        "fi_getinfo error: ret -61, providers 0",
         source=_CCL_SOURCE,
     ),
     KnownMessage(
@@ -93,11 +89,9 @@ MESSAGES = (
         rule="LOG010",
         says="oneCCL could not pin its worker threads: they are to run on CPUs that the process may not use",
         fix="taskset -cp $$   # the CPUs of this shell; then export CCL_WORKER_AFFINITY with some of them, "
-        "or "
-        "unset it and I_MPI_PIN_DOMAIN; a container needs the CPUs that the mask names",
+        "or unset it and I_MPI_PIN_DOMAIN; a container needs the CPUs that the mask names",
         sample="2023:11:28-16:35:45:(35980) |CCL_ERROR| base_thread.cpp:36 start: error while creating "
-        "worker "
-        "thread #0 pthread_create returns 22",
+        "worker thread #0 pthread_create returns 22",
         source=_CCL_SOURCE,
     ),
 )
@@ -121,8 +115,7 @@ _CANN_ERROR = KnownMessage(
     says="the NPU's software failed ({code}): {what}: {why}",
     fix="read the lines `Solution:` after it; on that host: npu-smi info; the logs of CANN: ls ~/ascend/log",
     sample="EI0002: 2024-07-03-11:28:40.450.757 The wait execution of the Notify register times out. Reason: "
-    "The "
-    "Notify register has not received the Notify record from remote rank",
+    "The Notify register has not received the Notify record from remote rank",
     source=_HCCL_SOURCE,
 )
 """Any other error code of Huawei's CANN, which come with a reason and a solution."""

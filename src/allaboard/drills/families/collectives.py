@@ -23,8 +23,7 @@ DRILLS = {
     ),
     "compiled-asleep": lasting_drill(
         title=(
-            "A rank sleeps while the others wait for it in a collective inside a torch.compile "
-            "graph"
+            "A rank sleeps while the others wait for it in a collective inside a torch.compile graph"
         ),
         script="torch_compiled.py",
         expects="HANG005",
@@ -75,8 +74,7 @@ DRILLS = {
     ),
     "missing-send": hang_drill(
         title=(
-            "A pipeline stage leaves out one message to the next stage; soon all stages wait for a "
-            "message"
+            "A pipeline stage leaves out one message to the next stage; soon all stages wait for a message"
         ),
         script="torch_pipeline.py",
         expects="HANG024",
@@ -114,8 +112,7 @@ DRILLS = {
     ),
     "other-order-unseen": hang_drill(
         title=(
-            "A rank calls a broadcast that the others do not call, in a way that leaves no trace "
-            "in Python"
+            "A rank calls a broadcast that the others do not call, in a way that leaves no trace in Python"
         ),
         script="torch_ddp.py",
         expects="HANG006",

@@ -72,8 +72,7 @@ DRILLS = {
     ),
     "spawned-leaves": Drill(
         title=(
-            "A rank started by torch.multiprocessing.spawn ends with exit code 0 while the others "
-            "train"
+            "A rank started by torch.multiprocessing.spawn ends with exit code 0 while the others train"
         ),
         script="torch_spawned.py",
         expects="EXIT004",

@@ -8,16 +8,14 @@ from allaboard.drills.base_rows import hang_drill, lasting_drill
 DRILLS = {
     "jax-asleep": lasting_drill(
         title=(
-            "JAX: a rank sleeps between two steps while the others wait for the results of their "
-            "steps"
+            "JAX: a rank sleeps between two steps while the others wait for the results of their steps"
         ),
         script="jax_psum.py",
         expects="HANG005",
     ),
     "jax-collectives-differ": Drill(
         title=(
-            "A JAX process calls a collective of another size while the others reduce their "
-            "gradients"
+            "A JAX process calls a collective of another size while the others reduce their gradients"
         ),
         script="jax_psum.py",
         expects="EXIT009",

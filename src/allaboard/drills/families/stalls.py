@@ -101,8 +101,7 @@ DRILLS = {
     ),
     "uninterruptible": ddp_hang_drill(
         title=(
-            "A rank waits in the kernel in state D: it starts a program whose file system does not "
-            "answer"
+            "A rank waits in the kernel in state D: it starts a program whose file system does not answer"
         ),
         expects="HANG007",
     ),

@@ -58,8 +58,7 @@ DRILLS = {
     ),
     "tf-generator-starved": Drill(
         title=(
-            "The generator that feeds a TensorFlow worker waits for a thread of the program that "
-            "has ended"
+            "The generator that feeds a TensorFlow worker waits for a thread of the program that has ended"
         ),
         script="tf_generator.py",
         expects="HANG005",
@@ -81,8 +80,7 @@ DRILLS = {
     ),
     "tf-lists-ps": lasting_drill(
         title=(
-            "TF_CONFIG of a MultiWorkerMirroredStrategy lists a parameter server that is not "
-            "started"
+            "TF_CONFIG of a MultiWorkerMirroredStrategy lists a parameter server that is not started"
         ),
         script="tf_mwms.py",
         expects="PS009",

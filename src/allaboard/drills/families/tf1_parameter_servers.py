@@ -90,8 +90,7 @@ DRILLS = {
     ),
     "ps-leaves-early": ps_drill(
         title=(
-            "A worker of an asynchronous TensorFlow 1 job reaches the end of its data after forty "
-            "steps"
+            "A worker of an asynchronous TensorFlow 1 job reaches the end of its data after forty steps"
         ),
         expects="PS012",
         guilty=1,
@@ -153,8 +152,7 @@ DRILLS = {
     ),
     "ps-starved": ps_drill(
         title=(
-            "Other programs use the only core on which a parameter server of a TensorFlow 1 job "
-            "may run"
+            "Other programs use the only core on which a parameter server of a TensorFlow 1 job may run"
         ),
         expects="PS015",
         guilty=2,
@@ -239,8 +237,7 @@ DRILLS = {
     ),
     "ps-without": Drill(
         title=(
-            "TensorFlow 1 workers use replica_device_setter, and there is no parameter server at "
-            "all"
+            "TensorFlow 1 workers use replica_device_setter, and there is no parameter server at all"
         ),
         script="tf1_ps.py",
         expects="PS010",

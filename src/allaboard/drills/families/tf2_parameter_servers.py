@@ -25,8 +25,7 @@ DRILLS = {
     ),
     "tf2-ps-input": lasting_drill(
         title=(
-            "The input of a TensorFlow 2 worker reads from a pipe without a writer; the chief "
-            "waits for it"
+            "The input of a TensorFlow 2 worker reads from a pipe without a writer; the chief waits for it"
         ),
         script="tf2_ps.py",
         expects="PS016",
@@ -77,8 +76,7 @@ DRILLS = {
     ),
     "tf2-ps-uneven": Drill(
         title=(
-            "One large variable of a ParameterServerStrategy puts nearly all bytes on one of two "
-            "servers"
+            "One large variable of a ParameterServerStrategy puts nearly all bytes on one of two servers"
         ),
         script="tf2_ps.py",
         expects="PS006",

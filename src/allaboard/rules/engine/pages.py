@@ -42,8 +42,7 @@ def render_pages() -> dict[str, str]:
     rows = "\n".join(f"| [{e.code}]({e.code}.md) | {e.name} | {e.title} |" for e in entries)
     texts["README.md"] = (
         "# Everything that allaboard can report\n\n"
-        "Made from `src/allaboard/rules`; "
-        "`allaboard explain CODE` prints the same.\n\n"
+        "Made from `src/allaboard/rules`; `allaboard explain CODE` prints the same.\n\n"
         f"| code | name | reports |\n|---|---|---|\n{rows}\n"
     )
     return texts
