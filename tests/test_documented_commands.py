@@ -19,7 +19,7 @@ import yaml
 
 from allaboard.cli import COMMANDS, run_command_line
 from allaboard.options.command_parser import build_parser
-from allaboard.options.run_options import split_at_script
+from allaboard.options.script_boundary import split_at_script
 from recorded_runs import stopped, write_run
 from shell_pages import Typed, commands_of, type_command
 

@@ -15,7 +15,8 @@ from allaboard.formats.secret_flags import SECRET_FLAGS
 from allaboard.options.command_parser import build_parser
 from allaboard.options.notify_options import MAX_URLS, choose_notifications
 from allaboard.options.reporting import choose_reporters
-from allaboard.options.run_options import add_arguments, note_late_options, split_at_script
+from allaboard.options.run_options import add_arguments
+from allaboard.options.script_boundary import note_late_options, split_at_script
 from allaboard.options.secret_options import without_secret_values
 from allaboard.options.telemetry_options import choose_telemetry
 from allaboard.options.usage_error import UsageError

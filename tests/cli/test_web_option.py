@@ -12,7 +12,8 @@ import pytest
 from allaboard.cli import watch
 from allaboard.options.command_parser import build_parser
 from allaboard.options.option_values import DEFAULT_PAGE_PORT
-from allaboard.options.run_options import add_arguments, note_late_options, split_at_script
+from allaboard.options.run_options import add_arguments
+from allaboard.options.script_boundary import note_late_options, split_at_script
 from allaboard.options.usage_error import UsageError
 from allaboard.options.web_options import open_page_port
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from allaboard.options.run_options import add_arguments, note_late_options, split_at_script
+from allaboard.options.run_options import add_arguments
+from allaboard.options.script_boundary import note_late_options, split_at_script
 
 __all__ = ["add_arguments", "main"]
 

@@ -1,9 +1,8 @@
-"""The options of `allaboard run`, which stand before the script, and where the script begins."""
+"""The options of `allaboard run`, in the groups in which its help shows them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,36 +12,21 @@ from allaboard.options.scheduler_options import add_scheduler_options
 from allaboard.options.value_types import Seconds, WholeNumber
 
 if TYPE_CHECKING:
+    import argparse
+
     from allaboard.options.command_parser import CommandParser
+
+    AddArgument = Callable[..., argparse.Action]
+    """`add_argument` of a group of options."""
 
 MAX_WORKERS = 4096
 """Workers on one host; far beyond what one host can train, and within its limits of open files."""
 MAX_RESTARTS = 1000
 """A job that fails more often needs a person."""
-MAX_SCRIPT_NBYTES = 1 << 20
-"""How much of a script is searched for the options that it declares."""
-COMMON_OPTIONS = frozenset(
-    [
-        "-h",
-        "--help",
-        "-v",
-        "--verbose",
-        "-q",
-        "--quiet",
-        "-m",
-        "--env",
-        "--report",
-        "--show",
-        "--progress",
-    ]
-)
-"""Options that scripts often have themselves: behind a script they are the script's."""
 
 
 def add_arguments(parser: CommandParser) -> None:
     """Declare the options of `run`."""
-    import argparse
-
     parser.describe(
         "[OPTIONS] [-n N] SCRIPT [ARGS...]\n"
         "[OPTIONS] [-n N] -m MODULE [ARGS...]\n"
@@ -57,12 +41,24 @@ def add_arguments(parser: CommandParser) -> None:
         "allaboard run -- torchrun --nproc-per-node 4 train.py",
         "srun allaboard run train.py",
     )
-    add = parser.add_argument_group("what to start").add_argument
-    count = WholeNumber(1, MAX_WORKERS)
+    group = parser.add_argument_group
+    _add_start_options(group("what to start").add_argument)
+    _add_end_options(group("how long to wait, and what to end").add_argument)
+    _add_restart_options(group("what to start again").add_argument)
+    _add_output_options(group("what to check, and where to write").add_argument)
+    add_scheduler_options(parser)
+    add_reporting_options(group("whom to tell").add_argument)
+    _add_display_options(group("what to show").add_argument)
+    _add_meeting_options(group("how the hosts of a job meet"))
+
+
+def _add_start_options(add: AddArgument) -> None:
+    import argparse
+
     add(
         "-n",
         metavar="N",
-        type=count,
+        type=WholeNumber(1, MAX_WORKERS),
         help="start N workers on this host (also: --nproc-per-node N)",
     )
     add(
@@ -70,7 +66,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--nproc_per_node",
         dest="n",
         metavar="N",
-        type=count,
+        type=WholeNumber(1, MAX_WORKERS),
         default=argparse.SUPPRESS,
         help=argparse.SUPPRESS,
     )
@@ -92,7 +88,9 @@ def add_arguments(parser: CommandParser) -> None:
         default=[],
         help="set a variable for every worker; may be repeated",
     )
-    add = parser.add_argument_group("how long to wait, and what to end").add_argument
+
+
+def _add_end_options(add: AddArgument) -> None:
     add(
         "--timeout",
         metavar="S",
@@ -132,7 +130,9 @@ def add_arguments(parser: CommandParser) -> None:
         action="store_true",
         help="only watch: delay no worker, send no signal, end nothing",
     )
-    add = parser.add_argument_group("what to start again").add_argument
+
+
+def _add_restart_options(add: AddArgument) -> None:
     add(
         "--on-failure",
         default="stop",
@@ -177,7 +177,9 @@ def add_arguments(parser: CommandParser) -> None:
         help="with parameter servers and restart: keep a process ready that has imported the framework, to "
         "take the place of a task that ends (default: on with --ps, else off)",
     )
-    add = parser.add_argument_group("what to check, and where to write").add_argument
+
+
+def _add_output_options(add: AddArgument) -> None:
     add(
         "--check-values",
         metavar="N",
@@ -205,9 +207,9 @@ def add_arguments(parser: CommandParser) -> None:
         help="write the feed as JSON lines into a file; - for stdout, and the workers' output to stderr",
     )
     add_web_option(add, "serve a page that shows the run,")
-    add_scheduler_options(parser)
-    add_reporting_options(parser.add_argument_group("whom to tell").add_argument)
-    add = parser.add_argument_group("what to show").add_argument
+
+
+def _add_display_options(add: AddArgument) -> None:
     add(
         "--show",
         metavar="RANKS",
@@ -224,7 +226,9 @@ def add_arguments(parser: CommandParser) -> None:
     )
     add("-q", "--quiet", action="store_true", help="print findings and failures only, no notes")
     add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
-    hosts = parser.add_argument_group("how the hosts of a job meet")
+
+
+def _add_meeting_options(hosts: argparse._ArgumentGroup) -> None:
     hosts.add_argument(
         "--coordinator",
         metavar="HOST:PORT",
@@ -241,63 +245,3 @@ def add_arguments(parser: CommandParser) -> None:
         help="some hosts run without allaboard although the job has a secret or TLS: let their framework in",
     )
     add_tls_options(hosts)
-
-
-def split_at_script(parser: CommandParser, arguments: Sequence[str]) -> tuple[int, list[str], bool]:
-    """Return how many arguments are options, the command line that follows, and True if it stood behind
-    ``--``: then it is a command, not a script. What follows the script or the module is its own.
-
-    Raises:
-        UsageError: an option that `run` does not have, or whose value is missing.
-    """
-    end = parser.check_options(arguments, stops_options)
-    if end < len(arguments) and arguments[end] == "--":
-        return end, list(arguments[end + 1 :]), True
-    return end, list(arguments[end:]), False
-
-
-def stops_options(argument: str) -> bool:
-    """Return True for a script, and for -m, whose value is the module: options end there."""
-    return not argument.startswith("-") or argument in ("-", "-m")
-
-
-def note_late_options(
-    parser: CommandParser, arguments: Sequence[str], options_end: int, module: str | None
-) -> None:
-    """Say that an option of `run` behind the script goes to the script, unless the script has such an
-    option."""
-    import shlex
-
-    from allaboard.options.command_parser import takes_next_word
-    from allaboard.options.secret_options import without_secret_values
-
-    late_arguments = arguments[options_end:] if module is not None else arguments[options_end + 1 :]
-    given_names = {argument.partition("=")[0] for argument in arguments[:options_end]}
-    for index, argument in enumerate(late_arguments):
-        name = argument.partition("=")[0]
-        action = parser.option_of(name)
-        if action is None or name in COMMON_OPTIONS or given_names & {*action.option_strings}:
-            continue
-        if module is None and _mentions(Path(arguments[options_end]), name):
-            continue
-        following = late_arguments[index + 1 : index + 2]
-        takes_value = action.nargs != 0 and "=" not in argument
-        if action.nargs == "?":
-            takes_value = takes_value and takes_next_word(action, following)
-        option = list(without_secret_values(late_arguments[index : index + 1 + takes_value]))
-        script = ["-m", module] if module is not None else [arguments[options_end]]
-        sys.stderr.write(
-            f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of "
-            f"allaboard go before the script: {shlex.join(['allaboard', 'run', *option, *script])}\n"
-        )
-        return
-
-
-def _mentions(script: Path, option: str) -> bool:
-    """Return True if the script's text has the option, as a script has that declares it; or cannot be
-    read."""
-    try:
-        with script.open("rb") as file:
-            return option.encode() in file.read(MAX_SCRIPT_NBYTES)
-    except OSError:
-        return True
