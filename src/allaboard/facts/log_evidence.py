@@ -123,6 +123,8 @@ class JobStart(msgspec.Struct, frozen=True, kw_only=True):
     """True if nothing but other starts and words of waiting follow it in its log."""
     members: tuple[str, ...] = ()
     """Addresses of all members by number, if it tells them."""
+    names: tuple[str, ...] = ()
+    """Names of all members by number, where they are not ``worker NUMBER``."""
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):

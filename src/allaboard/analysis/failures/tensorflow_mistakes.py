@@ -21,6 +21,22 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"^u?'?\d+'? has type <?(?:class ')?(?:unicode|str)\b'?>?, but expected one of: int"
+        r"|^bad argument type for built-in operation$|^an integer is required",
+        raised_in=r"/server_lib\.py|/cluster_resolver/",
+        cause="a job of the cluster in TF_CONFIG is an object with the tasks' numbers as keys, and "
+        "JSON's keys are text; TensorFlow reads it only as a list of addresses",
+        fix='write each job of the cluster as a list: "worker": ["HOST0:PORT", "HOST1:PORT"]   '
+        "# the same one for all tasks; try it: allaboard check",
+        sample="'1' has type unicode, but expected one of: int, long",
+        sample_frame=(
+            "/v/lib/python2.7/site-packages/tensorflow/python/training/server_lib.py",
+            "job_def.tasks[i] = task_address",
+        ),
+        near_miss="'1' has type float, but expected one of: bytes, unicode",
+        source="TensorFlow 1.4 to 2.4 with protobuf 3",
+    ),
+    KnownMistake(
         pattern=r"Assign requires shapes of both tensors to match\. lhs shape= ?(?P<own>\[[\d,]*\]) "
         r"rhs shape= ?"
         r"(?P<new>\[[\d,]*\]).{0,600}?_device=\"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",

@@ -19,6 +19,10 @@ _SEVERITY = re.compile(
     r"|^[^\n]{0,120}?\blevel\"?[=:] ?\"?(?:error|fatal|critical)\b"
     r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
     r"|^(?:fatal|error): "
+    # The status of gRPC and XLA, which their users print with its message.
+    r"|^(?:\[?\w{1,20}\]?:? )?(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED"
+    r"|FAILED_PRECONDITION|RESOURCE_EXHAUSTED|INVALID_ARGUMENT|NOT_FOUND|PERMISSION_DENIED"
+    r"|UNAUTHENTICATED): "
 )
 """Matches the severity before a message, with its time and origin."""
 _GOES_ON = re.compile(

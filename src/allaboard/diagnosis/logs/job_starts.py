@@ -191,23 +191,29 @@ def _waiting_servers(starts: Sequence[JobStart]) -> Iterator[Heard]:
         absent[0] if absent else (first_start.number + 1) % first_start.size
     ]
     host, _, port = other_address.rpartition(":")
-    names = ", ".join(f"worker {n}" for n in sorted(waiting)[:8])
-    absent_names = ", ".join(f"worker {n}" for n in absent[:8])
+    all_names = first_start.names or tuple(f"worker {n}" for n in range(first_start.size))
+    names = ", ".join(all_names[n] for n in sorted(waiting)[:8])
+    absent_names = ", ".join(all_names[n] for n in absent[:8])
     yield Heard(
         rule=NEVER_CAME if absent else CANNOT_REACH,
         says=f"{names} started and {'waits' if len(waiting) == 1 else 'wait'} for "
         f"{absent_names or 'each other'}: the log ends there",
         speakers=tuple(Speaker(-1, s.line, s.place) for s in waiting.values()),
-        fix=f"from the host of worker {first_start.number}: nc -vz {host} {port}   # "
+        fix=f"from the host of {all_names[first_start.number]}: nc -vz {host} {port}   # "
         + (
             "refused: start that worker, and read its log; no answer: a firewall, or a wrong address"
             if absent
             else "all workers must reach each other at the addresses in TF_CONFIG: firewalls, names"
         ),
-        about=tuple(Who(job="worker", index=n) for n in absent[:8]),
+        about=tuple(_who(all_names[n]) for n in absent[:8]),
         severity=Severity.WARNING,
         proves_not="that it still hangs: the log of a start that goes on ends there too",
     )
+
+
+def _who(name: str) -> Who:
+    job, _, index = name.partition(" ")
+    return Who(job=job, index=int(index))
 
 
 def _never_came(launcher: str, starts: Iterable[JobStart], wait_was_ended: bool) -> Iterator[Heard]:

@@ -13,6 +13,8 @@ from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 from allaboard.formats.dumps.log_sections import label_sections
+from allaboard.formats.dumps.pasted_text import missing_heads, unquote
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 BINARY_CHECK_LENGTH = 4096
 """Bytes of the beginning in which a zero shows that the file is no text."""
@@ -29,6 +31,39 @@ _OWN_RANK = re.compile(
     r"|\bdistributed init \(rank (\d{1,7})\)"
 )
 """Matches what a process writes of its own rank."""
+
+
+def unquote_lines(exhibit: Exhibit) -> Exhibit:
+    """Return the exhibit without the quotes around each of its lines, if it has them."""
+    if not exhibit.data.startswith(b">") and b'"\n' not in exhibit.data:
+        return exhibit
+    text = exhibit.text
+    unquoted = unquote(text)
+    if unquoted == text:
+        return exhibit
+    return msgspec.structs.replace(exhibit, data=unquoted.encode())
+
+
+def restore_heads(exhibit: Exhibit) -> Exhibit:
+    """Return the exhibit with a head before each traceback that was copied without it."""
+    if b'", line ' not in exhibit.data:
+        return exhibit
+    lines = exhibit.text.split("\n")
+    headless = set(missing_heads(lines))
+    if not headless:
+        return exhibit
+    restored, numbers = [], []
+    for index, line in enumerate(lines):
+        number = exhibit.place_of_line(index).line
+        if index in headless:
+            restored += [TRACEBACK_HEAD, f"  {line.lstrip()}"]
+            numbers += [number, number]
+        else:
+            restored.append(line)
+            numbers.append(number)
+    return msgspec.structs.replace(
+        exhibit, data="\n".join(restored).encode(), numbers=tuple(numbers)
+    )
 
 
 def attribute_file(exhibit: Exhibit) -> Exhibit:

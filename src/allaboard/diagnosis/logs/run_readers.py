@@ -16,7 +16,12 @@ from allaboard.analysis.log_ends.post_traceback_output import (
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import instruments, platforms, readers
 from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
-from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
+from allaboard.diagnosis.logs.log_demux import (
+    attribute_file,
+    restore_heads,
+    split_by_process,
+    unquote_lines,
+)
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
 from allaboard.diagnosis.logs.task_identification import name_tasks, own_task
 from allaboard.diagnosis.logs.traceback_attribution import (
@@ -87,10 +92,10 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     all_readers, broken = _load_readers()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
     readings: list[PartReading] = []
-    for number, exhibit in enumerate(map(attribute_file, exhibits)):
+    for number, exhibit in enumerate(map(attribute_file, map(unquote_lines, exhibits))):
         record.names.append(exhibit.name)
-        record.has_traceback |= TRACEBACK_HEAD in exhibit.text
-        parts = split_by_process(exhibit)
+        parts = tuple(map(restore_heads, split_by_process(exhibit)))
+        record.has_traceback |= any(TRACEBACK_HEAD in part.text for part in parts)
         task = own_task(exhibit)
         part_readings = [
             PartReading(

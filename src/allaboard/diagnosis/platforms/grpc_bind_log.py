@@ -94,6 +94,22 @@ UNNAMED = KnownMessage(
     'use","syscall":"bind"}]}',
     source="its wording from the source of gRPC 1.1 to 1.50, in TensorFlow 1.1 to 2.12",
 )
+CUT = KnownMessage(
+    key=_KEY,
+    pattern=r'"description":"No address added out of total \d+ resolved"'
+    r"(?![^\n]{0,1150}(?:os_error|Address already in use|Only one usage|Cannot assign|not valid in its))",
+    rule="NET005",
+    says="a task's server could not listen on its port; the line breaks off before the reason, which is "
+    "mostly that the port is taken",
+    fix="ss -ltnp   # on its host: is the task's port of the cluster held, and by whom? End that program, or "
+    "take another port in TF_CONFIG; else the rest of that line says why",
+    proves_not="that the port is taken: an address of another host looks the same",
+    sample='E1214 10:12:13.123456789    4711 server_chttp2.cc:40] {"created":"@1576318333.1",'
+    '"description":"No address added out of total 1 resolved","file":"server_chttp2.cc",'
+    '"referenced_errors":[{"description":"Unable to configure socket","fd":7,"fi',
+    source="its wording from the source of gRPC 1.1 to 1.50, in TensorFlow 1.1 to 2.12",
+)
+"""The same, cut by who pasted it."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -101,6 +117,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     port = listening["port"] if listening is not None else ""
     unnamed = (_with_port(h, port) for h in find_known_messages(exhibit, (UNNAMED,)))
     heard = (*find_known_messages(exhibit, MESSAGES), *unnamed)
+    heard = heard or find_known_messages(exhibit, (CUT,))[:1]
     return Testimony(heard=heard) if heard else None
 
 

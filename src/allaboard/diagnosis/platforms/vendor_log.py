@@ -12,6 +12,19 @@ _HCCL_SOURCE = "its wording from users' reports of CANN 7 to 8.3"
 _CCL_SOURCE = "its wording from users' reports of oneCCL 2021"
 MESSAGES = (
     KnownMessage(
+        key="Unable to load NCCL library",
+        pattern=r"Unable to load NCCL library",
+        rule="LOG013",
+        says="XLA found no NCCL library on this host, without which GPUs cannot exchange anything",
+        fix="python -c 'import nvidia.nccl; print(nvidia.nccl.__path__)'; ldconfig -p | grep nccl   # on "
+        "that host: pip install nvidia-nccl-cu12 (JAX: pip install -U 'jax[cuda12]'), or its folder in "
+        "LD_LIBRARY_PATH",
+        explains=("LOG010", "LOG012", "EXIT002"),
+        sample="NCCL operation ncclGetUniqueId(&id) failed: Unable to load NCCL library. Multi-GPU "
+        "collectives will not work.",
+        source="its wording from the source of XLA, in JAX 0.4 to 0.10 and TensorFlow 2.12 to 2.21",
+    ),
+    KnownMessage(
         key="Memory access fault by GPU node-",
         pattern=r"Memory access fault by GPU node-(?P<gpu>\d+)[^\n]{0,200}?Reason: (?P<why>[^\n.]{1,80})",
         rule="LOG006",

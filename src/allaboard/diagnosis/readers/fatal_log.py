@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from allaboard.analysis.failures.bare_exceptions import explain_bare_exception
 from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     error_message,
@@ -251,7 +252,11 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
         return None
     message = error_message(lines[number][:MAX_LINE_CHARS].rstrip())
     says = f"{ENDS_IN_ERROR}{message[:200]}"
-    return _heard(exhibit, number, lines[number].strip(), says, _advice_of_record(message, exhibit))
+    if explained := explain_bare_exception(message):
+        says, fix = explained
+    else:
+        fix = _advice_of_record(message, exhibit)
+    return _heard(exhibit, number, lines[number].strip(), says, fix)
 
 
 def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
@@ -384,6 +389,8 @@ def _describe_end(
             _launcher_fix(line),
         )
     if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
+        if explained := explain_bare_exception(line):
+            return _End(3, *explained)
         return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
     return None
 

@@ -96,12 +96,44 @@ TASKS_TO_START = KnownMessage(
     "need to increase the --start-timeout parameter if you have too many servers.",
     source="its wording from the source of Horovod 0.16 to 0.28 (runner/common/util/timeout.py)",
 )
+SPARK_TASKS = KnownMessage(
+    key="Timed out waiting for ",
+    pattern=r"Timed out waiting for (?P<what>[\w ]{1,60}?)\. Please check that you have enough resources to "
+    r"run all Horovod processes",
+    rule="JOIN001",
+    says="Horovod's driver on Spark waited in vain for {what}: Spark did not start as many tasks at the "
+    "same time as num_proc asks for, or they could not reach the driver",
+    fix="compare num_proc with the free cores (spark.executor.instances x spark.executor.cores / "
+    "spark.task.cpus; the UI's Executors page); the tasks also connect to the driver on any port; if the "
+    "executors only come slowly: start_timeout=1200",
+    proves_not="which of both: too few executors and a firewall look the same",
+    sample="Exception: Timed out waiting for Spark tasks to start. Please check that you have enough "
+    "resources to run all Horovod processes. Each Horovod process runs in a Spark task.",
+    source="its wording from the source of Horovod 0.16 to 0.28 (spark/runner.py)",
+)
+NO_RENDEZVOUS = KnownMessage(
+    key="HTTP request failed",
+    pattern=r"what\(\): +HTTP request failed\.?\s*$|HTTP (?:GET|PUT) request failed too many times, aborting",
+    rule="JOIN004",
+    says="ranks could not reach Horovod's rendezvous server, which runs in the launcher (horovodrun, the "
+    "driver on Spark)",
+    fix="from a rank's host: nc -vz HOST PORT   # HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT: does the launcher "
+    "still run there, and is it the address of a network that all hosts share "
+    "(horovodrun --network-interface NAME, horovod.spark.run(nics=))? Else unset http_proxy",
+    proves_not="that the launcher had ended: a firewall, a wrong interface and a proxy look the same",
+    sample="[2021-06-07 11:51:57.963853: E horovod/common/gloo/http_store.cc:96] HTTP GET request failed too "
+    "many times, aborting. See exception message above.",
+    source="its wording from the source of Horovod 0.18 to 0.28 (common/gloo/http_store.cc)",
+)
+STARTS = (STORE, TASKS_TO_START, SPARK_TASKS)
+"""What the launcher, or a rank, waited for in vain before the first step."""
 MESSAGES = (MISSING, STALLED, OPERATIONS, READY)
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    starts = find_known_messages(exhibit, (STORE, TASKS_TO_START))
+    starts = find_known_messages(exhibit, STARTS)
+    starts += find_known_messages(exhibit, (NO_RENDEZVOUS,))[:1]
     last_mention = max(text.rfind(m.key) for m in MESSAGES)
     if last_mention >= 0 and has_ended_well(progress_lines(text[last_mention:].split("\n")[1:])):
         return Testimony(heard=starts) if starts else None  # they came after all

@@ -34,6 +34,8 @@ _WAITS = re.compile(
     r"^[DI]\d{4} [^\n]*grpc|Enabled multi-worker collective ops|Waiting for the cluster, timeout"
     r"|Using MirroredStrategy with devices|MultiWorkerMirroredStrategy with cluster_spec"
     r"|Check health not enabled|Started server with target|Initializ\w+ \w*[Cc]oordination"
+    r"|distribute_coordinator\.py|CollectiveAllReduceStrategy with cluster_spec|`eval_\w+` is not passed in"
+    r"|Running Distribute Coordinator|GrpcChannelCache for job|^[IWE]\d{0,4}$"
 )
 """What a worker of TensorFlow writes while it waits for the others."""
 SERVER = "TensorFlow's server"
@@ -52,6 +54,12 @@ _SERVER_START = re.compile(
     re.DOTALL,
 )
 _MEMBER = re.compile(r"(\d{1,7}) -> ([^,\s]{1,255})")
+_STRATEGY_START = re.compile(
+    r"(?P<name>MultiWorkerMirroredStrategy|CollectiveAllReduceStrategy) with cluster_spec = "
+    r"(?:ClusterSpec\()?(?P<spec>\{[^{}\n]{1,4000}(?:\{\}[^{}\n]{0,400})?\})\)?, "
+    r"task_type = '(?P<job>\w{1,40})', task_id = (?P<task>\d{1,7}), num_workers = (?P<size>\d{1,7})"
+)
+_JOB = re.compile(r"'(?P<job>\w{1,40})': \[(?P<members>[^\]\n]{0,4000})\]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +156,8 @@ START_LINES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     starts = tuple(s for line in START_LINES for s in _starts(exhibit, line))[:MAX_STARTS]
-    starts = (*starts, *_server_starts(exhibit), *_idle_servers(exhibit))
+    servers = (*_server_starts(exhibit),) or (*_strategy_starts(exhibit),)
+    starts = (*starts, *servers, *_idle_servers(exhibit))
     return Testimony(starts=starts) if starts else None
 
 
@@ -199,6 +208,37 @@ def _server_starts(exhibit: Exhibit) -> Iterator[JobStart]:
         number=int(own_numbers[0]) if len(own_numbers) == 1 else -1,
         size=len(members),
         members=tuple(members.values()),
+        ends_log=all(not line.strip() or _WAITS.search(line) for line in following),
+    )
+
+
+def _strategy_starts(exhibit: Exhibit) -> Iterator[JobStart]:
+    """Yield the start of MultiWorkerMirroredStrategy in one of several members.
+
+    It waits for the others after this line, at its first collective at the latest.
+    """
+    text = exhibit.text
+    match = _STRATEGY_START.search(text)
+    if match is None:
+        return
+    members = {
+        f"{of_job['job']} {index}": address.strip(" '\"")
+        for of_job in sorted(_JOB.finditer(match["spec"]), key=lambda m: m["job"])
+        for index, address in enumerate(filter(str.strip, of_job["members"].split(",")))
+        if of_job["job"] in ("chief", "worker")
+    }
+    own_name = f"{match['job']} {int(match['task'])}"
+    if len(members) != int(match["size"]) or own_name not in members:
+        return
+    following = text[match.end() :].split("\n")[1:]
+    yield JobStart(
+        place=exhibit.place_of_line(text.count("\n", 0, match.start())),
+        line=_shown(match[0]),
+        launcher=SERVER,
+        number=list(members).index(own_name),
+        size=len(members),
+        members=tuple(members.values()),
+        names=tuple(members),
         ends_log=all(not line.strip() or _WAITS.search(line) for line in following),
     )
 

@@ -328,6 +328,23 @@ _VALID_SIGNALS = {int(s) for s in signal.Signals}
 _HYDRA = "its wording from the source of MPICH 3 to 4.3 and Intel MPI 2018 to 2021 (hydra)"
 HYDRA_MESSAGES = (
     KnownMessage(
+        key="unable to connect from ",
+        pattern=r"sock_connect \([^)\n]{1,80}\): unable to connect from \"(?P<node>[^\"\n]{1,255})\" to "
+        r"\"(?P<other>[^\"\n]{1,255})\" \((?P<why>[^)\n]{1,80})\)",
+        rule="JOIN001",
+        says="mpiexec's proxy on {node} could not connect back to mpiexec on {other} ({why}); no rank "
+        "was started on {node}",
+        fix="ssh {node} getent hosts {other}   # the address that the other nodes reach? Then a firewall: "
+        "mpiexec listens on any port (MPIR_CVAR_CH3_PORT_RANGE, I_MPI_PORT_RANGE=LOW:HIGH); "
+        "-iface NAME chooses the network; inside Slurm: srun --mpi=pmi2 PROGRAM",
+        proves_not="which is at fault: the name, the route and a firewall look the same",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="[proxy:0:1@node-b] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "
+        '"node-b" to "node-a" (Connection refused)',
+        source=_HYDRA,
+    ),
+    KnownMessage(
         key="_proxy on ",
         pattern=r"[Uu]nable to run (?:bstrap_|pmi_)?proxy on (?P<node>[\w.:-]{1,255})"
         r"(?: \(pid \d+, exit code (?P<code>\d+)\))?",

@@ -32,6 +32,23 @@ def _no_thread(key: str, pattern: str, sample: str, source: str) -> KnownMessage
     )
 
 
+LOST_CONNECTION = r"[Cc]onnection reset|[Bb]roken pipe|[Cc]onnection closed|[Cc]onnection refused"
+"""Words of a check that a peer's end violated: who fails it is a victim."""
+PEER_LOST = KnownMessage(
+    key="Check failed: ",
+    pattern=_FATAL
+    + r"Check failed: [^\n]{0,160}?(?:\b(?:peer|remote|addr|address|host|node|to|from)[= :]{1,2}"
+    r"\[?(?P<peer>(?:\d{1,3}\.){3}\d{1,3}|(?!peer\b)[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})[\]:, ][^\n]{0,80}?)?"
+    rf"(?P<why>{LOST_CONNECTION})",
+    rule="EXIT005",
+    says="the connection to {peer} broke ({why}): who was there ended first, and this process could not go "
+    "on without it",
+    fix="read the log of the process on {peer} first, and on that host dmesg -T | grep -i kill",
+    proves_not="that it began there: it may itself have ended because of another",
+    sample="F0308 17:17:08.399897 46342 SocketChannel.cpp:54] Check failed: len >= 0  peer=192.0.2.7: "
+    "Connection reset by peer [104]",
+    source="its wording from the sources of glog's users (PaddlePaddle 0.9 to 1.8, ps-lite)",
+)
 MESSAGES = (
     _no_thread(
         "via pthread_create() failed",
@@ -87,7 +104,10 @@ MESSAGES = (
     KnownMessage(
         key="Check failed: ",
         pattern=_FATAL
-        + r"Check failed: (?![^\n]{0,200}(?:pthread_create|memory|CUDA_ERROR))(?P<what>[^\n]{1,160})",
+        + r"Check failed: (?![^\n]{0,200}(?:pthread_create|memory|CUDA_ERROR|"
+        + LOST_CONNECTION
+        + r"))"
+        r"(?P<what>[^\n]{1,160})",
         rule="LOG011",
         says="native code ended its process at {file}:{line}: Check failed: {what}",
         fix="read the lines before it in this log; search for the check in the issues of the "
@@ -104,7 +124,17 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = tuple(_about_speaker(h, exhibit) for h in find_known_messages(exhibit, MESSAGES))
+    heard += tuple(_unnamed_peer(h) for h in find_known_messages(exhibit, (PEER_LOST,)))
     return Testimony(heard=heard) if heard else None
+
+
+def _unnamed_peer(heard: Heard) -> Heard:
+    """Return the message in words that do without the peer's address, if it has none."""
+    return msgspec.structs.replace(
+        heard,
+        says=heard.says.replace("connection to  broke", "connection to a peer broke"),
+        fix=heard.fix.replace("process on  first, and on that host", "peer first, and on its host"),
+    )
 
 
 def _about_speaker(heard: Heard, exhibit: Exhibit) -> Heard:

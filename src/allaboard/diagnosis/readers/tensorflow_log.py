@@ -8,6 +8,7 @@ from itertools import islice
 
 import msgspec
 
+from allaboard.analysis.log_ends.awaited_tasks import join_waits
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Severity, Testimony
@@ -24,6 +25,8 @@ _RELAY = re.compile(
 """Matches a task that passes on that it could not reach another one."""
 
 
+_SESSION_RULE = "PS003"
+"""The rule of a session that waits for tasks."""
 _SESSION_WAITS = "CreateSession still waiting for response from worker"
 MIN_TRAINED_LINES = 2
 """Lines of a training after the wait of a session that show that it began."""
@@ -375,6 +378,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         *_sessions(exhibit),
         *(_as_seen_from(h, relay) for h in find_known_messages(exhibit, messages)),
     )
+    heard = join_waits(heard, _SESSION_RULE)
     return Testimony(heard=heard) if heard else None
 
 

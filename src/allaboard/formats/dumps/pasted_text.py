@@ -1,0 +1,80 @@
+"""Logs as people paste them: quoted like a mail, exported in double quotes, or cut within a traceback.
+
+Pure. No line is taken away, so that the numbers of lines stay those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+
+MAX_FRAME_LINES = 400
+"""Lines after the first frame of a traceback without a head within which its exception must stand."""
+_QUOTE = re.compile(r"^>{1,3} ?", re.MULTILINE)
+_UNQUOTED = re.compile(r"^(?!>)[^\n]*\S", re.MULTILINE)
+_EXPORTED = re.compile(r"^\"(?P<line>[^\n]*)\"[ \t\r]*$", re.MULTILINE)
+"""A line that an export to CSV put into double quotes."""
+_POOL_MEMBER = re.compile(r"^workerpool\d-\d{1,4}[ \t\r]*$", re.MULTILINE)
+"""A line in which an export of Vertex AI names who wrote the next one."""
+MIN_EXPORTED_LINES = 3
+"""Lines in double quotes that make an export."""
+_FRAME = re.compile(r'(?:> |\s{0,8})File "[^"\n]{1,1000}", line \d+, in \S')
+_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Za-z_]\w{0,80}(?:Error|Exception|Interrupt|Exit|Abort|Timeout|Failure)"
+    r"(?: \(see above for traceback\))?(?::|$)"
+)
+"""Begins the last line of a traceback."""
+_OTHER_STACK = re.compile(r":\s*$|\bStack \(most recent call last\)|\bdefined at\b|RayTaskError\(")
+"""Ends the line above a stack that is no traceback, or that has a head of its own."""
+
+
+def unquote(text: str) -> str:
+    """Return the text without the ``>`` or the double quotes around each of its lines, if they have them."""
+    if text.startswith(">") and not text.startswith(">>>") and not _UNQUOTED.search(text):
+        text = _QUOTE.sub("", text)
+    if text.count('"\n') >= MIN_EXPORTED_LINES:
+        exported = _EXPORTED.findall(text)
+        if len(exported) >= MIN_EXPORTED_LINES and any('File "' in line for line in exported):
+            text = _EXPORTED.sub(lambda match: _indented(match["line"]), text)
+            text = _POOL_MEMBER.sub("", text)
+    return text
+
+
+def _indented(line: str) -> str:
+    return f" {line}" if line.startswith(" File ") else line
+
+
+def missing_heads(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the indices of the first frames of tracebacks whose head is missing.
+
+    Who copies from a terminal often begins below it. The exception must stand under the frames, since other
+    stacks (of graphs, of loggers) have the same frames.
+    """
+    number = 0
+    above = ""
+    while number < len(lines):
+        line = lines[number]
+        if TRACEBACK_HEAD in line:
+            number = _end_of_frames(lines, number + 1)
+            continue
+        if '", line ' in line and _FRAME.match(line):
+            end = _end_of_frames(lines, number)
+            is_whole = end < len(lines) and _EXCEPTION.match(lines[end].rstrip()) is not None
+            if is_whole and not _OTHER_STACK.search(above):
+                yield number
+            number = max(end, number + 1)
+            above = ""
+            continue
+        above = line if line.strip() else above
+        number += 1
+
+
+def _end_of_frames(lines: Sequence[str], begin: int) -> int:
+    """Return the index of the first line from there that belongs to no frame."""
+    for number in range(begin, min(len(lines), begin + MAX_FRAME_LINES)):
+        line = lines[number]
+        if line[:1] not in ("", " ", "\t", "\r") and not _FRAME.match(line):
+            return number
+    return min(len(lines), begin + MAX_FRAME_LINES)
