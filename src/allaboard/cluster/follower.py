@@ -8,11 +8,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from allaboard.cluster.call_history import CallHistory
 from allaboard.cluster.connections.forgery_report import forgery_knock, forgery_note
 from allaboard.cluster.connections.host_reports import HostReports
 from allaboard.cluster.connections.silence_detector import SilenceDetector
 from allaboard.cluster.link_limits import LinkLimits
-from allaboard.cluster.rendezvous_call import next_call
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import (
     HandshakeRefusedError,
@@ -42,9 +42,9 @@ from allaboard.cluster.transport.wire import (
     PortReleaseRequest,
     RollCallEnded,
 )
-from allaboard.facts import Address, Answer, Call
+from allaboard.facts import Address, Answer
 from allaboard.protocol.commands import Command, OpenGate, OpenHeldGates, ShowNote
-from allaboard.protocol.events import Event, RendezvousProbed, StrangerConnected
+from allaboard.protocol.events import Event, StrangerConnected
 
 RETRY_INTERVAL_S, IDLE_INTERVALS = 0.05, 4
 """Seconds between two attempts to connect while a member waits at the gate here; `IDLE_INTERVALS` times as
@@ -116,20 +116,18 @@ class Follower:
         self._writer: ByteWriter | None = None
         self._met_host = ""
         """Numeric address of the leader that was met last."""
-        self._last_call: Call | None = None
-        self._unchanged_tries = 0
         self._reports = HostReports()
         self._forged_addresses: set[str] = set()
         self._link_probe: asyncio.Task[None] | None = None
         self._silence = SilenceDetector()
         self.events: list[Event] = []
         """Events about our own attempts to connect, until they are taken."""
+        self._calls = CallHistory(is_user_given, self.events, wake)
         self.commands: list[Command] = []
         """Commands of the leader, until they are taken."""
         self.is_done = False
         self._is_patient = is_patient
         self._is_gate_open = False
-        self._is_user_given = is_user_given
         self._on_leader_lost, self._on_roster = on_leader_lost, on_roster
         self.leader: AgentContact | None = None
         """Where the leader can be reached during the training; None before the roll call is over, and once it
@@ -140,14 +138,14 @@ class Follower:
     @property
     def leader_address(self) -> str:
         """Address of the leader; "" before the first attempt."""
-        return self._last_call.address if self._last_call is not None else ""
+        return self._calls.address
 
     @property
     def may_be_unheard(self) -> bool:
         """True if the leader may still open its port, or has not got all events yet."""
         if self._writer is not None:
             return self._reports.has_unsent
-        call = self._last_call
+        call = self._calls.last
         return call is None or call.answer in (Answer.REFUSED, Answer.UNPOSTED)
 
     @property
@@ -163,12 +161,14 @@ class Follower:
                 if address:
                     await self._try_to_join(address, await connect_and_greet(address))
                 else:
-                    self._record_call("", Answer.UNPOSTED, "rank 0 has not posted its address")
+                    self._calls.record("", Answer.UNPOSTED, "rank 0 has not posted its address")
             except LeaseStoreError as error:
-                self._record_call(error.place, Answer.FAILED, str(error), kind=error.kind)
+                self._calls.record(error.place, Answer.FAILED, str(error), kind=error.kind)
             # The rendezvous file or store has failed, which it may do for a moment: it is tried again.
             except (OSError, TimeoutError) as error:
-                self._record_call("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
+                self._calls.record(
+                    "", Answer.FAILED, getattr(error, "strerror", None) or str(error)
+                )
             await self._pause()
 
     async def _pause(self) -> None:
@@ -176,7 +176,7 @@ class Follower:
             await asyncio.sleep(RETRY_INTERVAL_S)
             # A member that waits at the gate loses time with every pause, but not for ever: a leader that is
             # down for long must not be flooded.
-            eager = self._unchanged_tries < MAX_EAGER_TRIES
+            eager = self._calls.unchanged_count < MAX_EAGER_TRIES
             if eager and self._reports.has_waiting_member:
                 return
 
@@ -185,8 +185,12 @@ class Follower:
             store_clients = (
                 await count_store_clients(address) if result.answer is Answer.STORE else -1
             )
-            self._record_call(
-                address, result.answer, result.detail, result.numeric_address, store_clients
+            self._calls.record(
+                address,
+                result.answer,
+                result.detail,
+                numeric_address=result.numeric_address,
+                store_clients=store_clients,
             )
             return
         try:
@@ -194,18 +198,20 @@ class Follower:
                 result, self._identity(), first_frames=self._reports.encode_past_events
             )
         except HandshakeRefusedError as error:
-            self._record_call(
+            self._calls.record(
                 address,
                 Answer.OTHER,
                 str(error),
-                result.numeric_address,
+                numeric_address=result.numeric_address,
                 kind=error.kind,
                 is_proven=error.is_proven,
             )
             result.writer.close()
             return
         except OSError as error:
-            self._record_call(address, Answer.CLOSED, str(error), result.numeric_address)
+            self._calls.record(
+                address, Answer.CLOSED, str(error), numeric_address=result.numeric_address
+            )
             result.writer.close()
             return
         self._writer = admission.writer
@@ -214,7 +220,9 @@ class Follower:
         self._set_keepalive(on=True)
         self._reports.begin_stream()
         self._early_word = EarlyWord()
-        self._record_call(address, Answer.ABOARD, "", result.numeric_address, has_shaken_hands=True)
+        self._calls.record(
+            address, Answer.ABOARD, numeric_address=result.numeric_address, has_shaken_hands=True
+        )
         try:
             while True:
                 self._handle_message(
@@ -229,19 +237,19 @@ class Follower:
         ) as error:
             self._writer = None
             result.writer.close()
-            if (
-                self._is_gate_open
-                and isinstance(error, OSError)
-                and error.errno in HOST_LOST_ERRNOS
-            ):
-                text = f"the leader does not answer any more: {error.strerror}"
-                self.commands.append(ShowNote(text=text))
-            if isinstance(error, ForgedMessageError):
-                self._note_forgery(address)
-            self._record_call(
-                address, Answer.CLOSED, str(error) or "the stream ended", has_shaken_hands=True
-            )
-            self._report_loss(error)
+            self._on_stream_end(address, error)
+
+    def _on_stream_end(self, address: str, error: Exception) -> None:
+        """Record the end of the stream to this leader, and report it."""
+        if self._is_gate_open and isinstance(error, OSError) and error.errno in HOST_LOST_ERRNOS:
+            text = f"the leader does not answer any more: {error.strerror}"
+            self.commands.append(ShowNote(text=text))
+        if isinstance(error, ForgedMessageError):
+            self._note_forgery(address)
+        self._calls.record(
+            address, Answer.CLOSED, str(error) or "the stream ended", has_shaken_hands=True
+        )
+        self._report_loss(error)
 
     def _report_loss(self, error: Exception) -> None:
         """Report that the connection has ended, unless either side has ended it on purpose."""
@@ -265,37 +273,6 @@ class Follower:
         knock = forgery_knock(address, identity.host, identity.rank, time.monotonic())
         self._reports.add_forgery(address, StrangerConnected(knock=knock))
 
-    def _record_call(
-        self,
-        address: str,
-        answer: Answer,
-        detail: str,
-        numeric_address: str = "",
-        store_clients: int = -1,
-        has_shaken_hands: bool = False,
-        kind: str = "",
-        is_proven: bool = True,
-    ) -> None:
-        previous = self._last_call
-        attempt = Call(
-            address=address,
-            answer=answer,
-            since=time.monotonic(),
-            met=numeric_address,
-            said=detail,
-            kind=kind,
-            is_proven=is_proven,
-            joined=store_clients,
-            shook=has_shaken_hands,
-            is_given_by_user=self._is_user_given,
-        )
-        self._last_call = next_call(previous, attempt)
-        is_repeat = previous is not None and previous.answer is self._last_call.answer
-        self._unchanged_tries = self._unchanged_tries + 1 if is_repeat else 1
-        self.events.append(RendezvousProbed(call=self._last_call))
-        if not is_repeat:
-            self._wake()
-
     def send_events(self, now: float, events: list[Event]) -> None:
         """Send what is new on this host to the leader, and remember the newest state for a reconnect."""
         self._reports.add_events(events)
@@ -317,7 +294,7 @@ class Follower:
             address = f" ({self.leader_address})" if self.leader_address else ""
             text = f"nothing has come from the leader for {HOST_AWAY_AFTER_S:.0f} s{address}"
             self.commands.append(ShowNote(text=text))
-            self._record_call(
+            self._calls.record(
                 self.leader_address,
                 Answer.SILENT,
                 f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s",
@@ -328,7 +305,7 @@ class Follower:
                 self._on_leader_lost(end)
         elif recovered:
             self.commands.append(ShowNote(text="the leader answers again"))
-            self._record_call(self.leader_address, Answer.ABOARD, "", has_shaken_hands=True)
+            self._calls.record(self.leader_address, Answer.ABOARD, has_shaken_hands=True)
 
     def _handle_message(self, message: Message) -> None:
         match message:

@@ -6,9 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-import msgspec
-
-from allaboard.cluster.connections.foreign_events import WORKER_NUMBER_BITS, translate_event
+from allaboard.cluster.connections.command_routes import route_to_hosts
+from allaboard.cluster.connections.foreign_events import translate_event
 from allaboard.cluster.connections.forgery_report import forgery_knock, forgery_note
 from allaboard.cluster.connections.gate_release import GateRelease
 from allaboard.cluster.follower_presence import FollowerPresence, connected_event
@@ -23,7 +22,6 @@ from allaboard.cluster.transport.wire import (
     LeaderCommands,
     LeaderLeaves,
     LeaderRoster,
-    LinkTestRequest,
     LinkTestResults,
     Message,
     PortReleased,
@@ -36,18 +34,12 @@ from allaboard.protocol.commands import (
     Command,
     DropAgent,
     EndJob,
-    KillForReplacement,
     OpenGate,
     OpenHeldGates,
-    ProbeLinks,
     ReportInterruption,
-    RestartWorker,
-    SampleStacks,
     ShowNote,
-    TraceCalls,
 )
 from allaboard.protocol.events import AgentDisconnected, Event, LinksProbed, StrangerConnected
-from allaboard.protocol.process_keys import split_process_key
 
 BATCHING_FROM_AGENTS, BATCHING_DELAY_PER_AGENT_S, MAX_BATCHING_DELAY_S = 128, 2e-6, 0.02
 """With at least this many agents connected their events are batched before the job state looks at them: per
@@ -182,22 +174,6 @@ class Leader:
         match command:
             case OpenGate():
                 return self._open_gate(command)
-            case SampleStacks():
-                return self._sample_stacks(command)
-            case TraceCalls():
-                return self._trace_calls(command)
-            case ProbeLinks():
-                if command.agent == 0:
-                    return [command]
-                self._send(command.agent, LinkTestRequest(targets=command.targets))
-                return []
-            case KillForReplacement() if split_process_key(command.pid)[0]:
-                agent, pid = split_process_key(command.pid)
-                order = msgspec.structs.replace(command, pid=pid)
-                self._send(agent, LeaderCommands(commands=(order,)))
-                return [ShowNote(text=f"{command.reason}; ending it so that it can be replaced")]
-            case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
-                return self._restart_elsewhere(command)
             case DropAgent():
                 self.expel(command.agent, command.reason)
                 return []
@@ -210,7 +186,10 @@ class Leader:
                 # host.
                 self._outgoing += wire.encode_frame(LeaderCommands(commands=(command,)))
                 return [command]
-        return [command]
+        route = route_to_hosts(command, self.followers.host_of)
+        for agent, message in route.messages:
+            self._send(agent, message)
+        return list(route.local_commands)
 
     def expel(self, number: int, reason: str) -> None:
         """Disconnect a member for good, since what it sends cannot be used, and note why."""
@@ -309,33 +288,6 @@ class Leader:
                 self._send(number, PortReleaseRequest())
         return []
 
-    def _restart_elsewhere(self, command: RestartWorker) -> list[Command]:
-        """Let the agent that started the worker restart it."""
-        number = command.worker >> WORKER_NUMBER_BITS
-        worker = command.worker - (number << WORKER_NUMBER_BITS)
-        self._send(
-            number, LeaderCommands(commands=(msgspec.structs.replace(command, worker=worker),))
-        )
-        host = self.followers.host_of(number)
-        return [ShowNote(text=f"{command.reason}: {host} restarts it")]
-
-    def _sample_stacks(self, command: SampleStacks) -> list[Command]:
-        pids_by_agent = _by_agent(command.pids)
-        for agent, pids in pids_by_agent.items():
-            if agent:
-                self._send(agent, LeaderCommands(commands=(SampleStacks(pids=pids),)))
-        return [SampleStacks(pids=pids_by_agent[0])] if 0 in pids_by_agent else []
-
-    def _trace_calls(self, command: TraceCalls) -> list[Command]:
-        local_commands: list[Command] = []
-        for agent, pids in _by_agent(command.pids).items():
-            order = msgspec.structs.replace(command, pids=pids)
-            if agent:
-                self._send(agent, LeaderCommands(commands=(order,)))
-            else:
-                local_commands.append(order)
-        return local_commands
-
     def _send(self, number: int, message: Message) -> None:
         member = self._members.get(number)
         if member is not None:
@@ -398,11 +350,3 @@ class Leader:
         if event.is_plain_client:
             self.listener.close_port()  # at once: a framework's client would wait for us in vain
         self._wake()
-
-
-def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    """Return the pids of each agent."""
-    pids_by_agent: dict[int, tuple[int, ...]] = {}
-    for agent, pid in map(split_process_key, pid_keys):
-        pids_by_agent[agent] = (*pids_by_agent.get(agent, ()), pid)
-    return pids_by_agent
