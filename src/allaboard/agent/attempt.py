@@ -18,9 +18,8 @@ from allaboard.agent.host_observer import HostObserver
 from allaboard.agent.options import Options
 from allaboard.agent.output.progress_display import ProgressDisplay
 from allaboard.agent.output.worker_output import WorkerOutput
-from allaboard.agent.ps_snapshot_process import SnapshotProcess
 from allaboard.agent.shutdown import Shutdown
-from allaboard.agent.standby_process import StandbyProcess
+from allaboard.agent.standbys import Standbys
 from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.coordinator.job_state import JobState
 from allaboard.facts import RoundReport
@@ -28,7 +27,6 @@ from allaboard.feed.job_feed import JobFeed
 from allaboard.hosts import proc
 from allaboard.launch.local_workers import Launch
 from allaboard.launch.standby_ranks import StandbyRanks
-from allaboard.policy.restart.standby_start import is_standby_due
 from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, ShowNote
 from allaboard.protocol.events import (
     AgentInterrupted,
@@ -126,11 +124,15 @@ class Attempt:
         self.job: JobStatePort = JobState(
             state, launch.started_at, load_job_rules().entries, self.clock.utc
         )
-        self.standby_ranks = standby_ranks or StandbyRanks(0)
-        self.standby_ranks.begin_round(launch, self.workers)
-        self.workers.standing_by = self.standby_ranks.ready_pids
-        self.standby = StandbyProcess(launch, self.workers, options.restarts)
-        self.snapshot_process = SnapshotProcess(launch, self.workers, announcer, self.wake.set)
+        self.standbys = Standbys(
+            launch,
+            options,
+            self.workers,
+            announcer,
+            self.wake.set,
+            standby_ranks or StandbyRanks(0),
+            restarted,
+        )
         self.command_executor = CommandExecutor(
             launch,
             options,
@@ -141,7 +143,7 @@ class Attempt:
             self.worker_output,
             announcer,
             self.wake.set,
-            self.standby,
+            self.standbys.task,
         )
         self.control_plane = ControlPlane(
             launch,
@@ -157,7 +159,6 @@ class Attempt:
         self.next_pulse = 0.0
         self.has_faulted = False
         self.has_explained_waiting = False
-        self.restarts_before = restarted
 
     async def run(self) -> None:
         """Watch the workers; return when all have ended and no other host needs this agent."""
@@ -231,9 +232,7 @@ class Attempt:
         # If another host decides for all, it has announced the findings already.
         is_local = restart is None or restart.leader_decision is None
         self.command_executor.cancel_sampling()
-        self.standby.close()
-        self.standby_ranks.drop_importing()
-        self.snapshot_process.close()
+        self.standbys.close()
         keep_sessions = self.launch.reaper_pid > 0 and self.end.is_good
         self.workers.end_all(LEFTOVER_GRACE_S, keep_sessions)
         await self.worker_output.drain_pipes(DRAIN_TIMEOUT_S)
@@ -326,7 +325,7 @@ class Attempt:
                 self.journal.write_event(self.clock.utc(now), traceback.format_exc())
 
     def _tick(self, now: float) -> None:
-        sources = (self, self.workers, self.command_executor, self.snapshot_process)
+        sources = (self, self.workers, self.command_executor, self.standbys.snapshots)
         events = [e for source in sources for e in source.events]
         for source in sources:
             source.events.clear()
@@ -337,7 +336,7 @@ class Attempt:
         if self.shutdown.has_begun:
             self.command_executor.restarts.cancel_all()
         else:
-            self._keep_standbys(now)
+            self.standbys.start_if_due(self.job.status, now)
         self._write_journal(now, commands)
         self._feed_watchers(now)
         if self.signals is not None:
@@ -354,27 +353,6 @@ class Attempt:
             self.progress_display.update(
                 now, self.job.status, waiting_note, self.shutdown.countdown
             )
-
-    def _keep_standbys(self, now: float) -> None:
-        """Start what is to be ready for the restart of a task, or for the next round."""
-        plan = self.launch.plan
-        if plan.tasks_may_return:
-            used = self.restarts_before + len(self.job.status.task_returns)
-            view = self.job.status.view(now)
-            self.standby.start_if_due(view, used)
-            self.snapshot_process.start_if_due(view)
-        if plan.standby_ranks:
-            line = self.standby_ranks.advance(
-                lambda failures: is_standby_due(
-                    self.job.status.view(now),
-                    self.options.restarts,
-                    self.restarts_before,
-                    0.0,
-                    failures,
-                )
-            )
-            if line:
-                self.announcer.write_line(line)
 
     def _feed_watchers(self, now: float) -> None:
         """Publish the state of the job, and take the stacks that a reader of the feed asks for."""
