@@ -172,16 +172,16 @@ class CommandExecutor:
 
     def open_held_gates(self, now: float, reason: str) -> None:
         """Let every member go on that is held at the gate of this host."""
-        held = {
+        held_workers = {
             pid: reading.round
             for pid, box in self._watcher.boxes.items()
             if (reading := box.read_snapshot()).phase == Phase.ARRIVED
             and self._gate_rounds.get(pid) != reading.round
         }
-        if not held:
+        if not held_workers:
             return
         self._launch.release_ports()
-        self._gate_rounds |= held
+        self._gate_rounds |= held_workers
         self._gate_opened(now)
         self.write_heartbeats(now)
         self._announcer.write_line(f"training starts without a complete roll call: {reason}")

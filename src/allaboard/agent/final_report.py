@@ -158,11 +158,11 @@ def assemble_report(
 
 def _steps_per_s(workers: Sequence[WorkerReport]) -> float:
     """Return the rate of the member that did the most steps, without a wait that never ended."""
-    last = max(workers, key=lambda w: w.step, default=None)
-    if last is None or not last.step:
+    furthest = max(workers, key=lambda w: w.step, default=None)
+    if furthest is None or not furthest.step:
         return 0.0
-    moving_s = last.trained_s - max(w.unfinished_wait_s for w in workers if w.step)
-    return round(last.step / moving_s, 4) if moving_s > 0 else 0.0
+    moving_s = furthest.trained_s - max(w.unfinished_wait_s for w in workers if w.step)
+    return round(furthest.step / moving_s, 4) if moving_s > 0 else 0.0
 
 
 def _waiting_share(workers: Sequence[WorkerReport]) -> float:

@@ -28,13 +28,13 @@ def judge_configuration(
     for prefix in (*select, *ignore):
         if not any(code.startswith(prefix) for code in _codes()):
             raise ValueError(f"no rule's code begins with {prefix!r}; `allaboard rules` lists all")
-    found: dict[tuple[object, ...], Finding] = {}
+    findings_by_claim: dict[tuple[object, ...], Finding] = {}
     for facts in gathered.all_facts():
         for entry, claim in run_rules(facts, entries):
             finding = _printable(make_finding(entry, claim))
             where = str(claim.where) if claim.where is not None else ""
-            found.setdefault((finding.rule, where, finding.summary), finding)
-    return sorted(found.values(), key=_sort_key)
+            findings_by_claim.setdefault((finding.rule, where, finding.summary), finding)
+    return sorted(findings_by_claim.values(), key=_sort_key)
 
 
 def unloaded_rules(gathered: Gathered) -> list[str]:

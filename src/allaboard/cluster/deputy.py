@@ -76,20 +76,24 @@ class DeputySearch:
     async def _choose(self) -> DeputyStep:
         identity = self._role.identity()
         leader_address = self._leader_address()
-        others = [i for i in range(len(self._addresses)) if i != self._own or not self._may_lead]
-        asked = [i for i in others if self._addresses[i] != leader_address]
-        results = await asyncio.gather(*(ask_task(self._addresses[i], identity) for i in asked))
-        found = dict(zip(asked, results, strict=True))
+        other_numbers = [
+            i for i in range(len(self._addresses)) if i != self._own or not self._may_lead
+        ]
+        asked_numbers = [i for i in other_numbers if self._addresses[i] != leader_address]
+        results = await asyncio.gather(
+            *(ask_task(self._addresses[i], identity) for i in asked_numbers)
+        )
+        answer_of = dict(zip(asked_numbers, results, strict=True))
         answers = [TaskAnswer.WAITS] * len(self._addresses)
-        for number in others:
-            answers[number] = found[number][0] if number in found else TaskAnswer.LEADS
+        for number in other_numbers:
+            answers[number] = answer_of[number][0] if number in answer_of else TaskAnswer.LEADS
         # What listens there may go, and the address is still not the first task's.
         self._first_is_elsewhere |= answers[0] is TaskAnswer.FOLLOWS_FIRST
         if self._first_is_elsewhere:
             answers[0] = TaskAnswer.FOLLOWS_FIRST
         step = choose_deputy(self._own, answers, self._may_lead)
         if step.leads:
-            self._report_first(found[0][1])
+            self._report_first(answer_of[0][1])
         return step
 
     async def _take_step(self, step: DeputyStep) -> None:

@@ -48,11 +48,11 @@ async def find_addresses(hosts: Iterable[str]) -> frozenset[str]:
     if len(names) > MAX_HOSTS:
         return frozenset()
     loop = asyncio.get_running_loop()
-    found: set[str] = set()
+    addresses: set[str] = set()
     for name in names:
         try:
             answers = await loop.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             return frozenset()
-        found.update(str(sockaddr[0]) for *_, sockaddr in answers)
-    return frozenset(found)
+        addresses.update(str(sockaddr[0]) for *_, sockaddr in answers)
+    return frozenset(addresses)

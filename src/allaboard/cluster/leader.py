@@ -282,9 +282,9 @@ class Leader:
             # First close the port, then send the frames: a framework's client that connects early is refused
             # and retries, while one that lands in our backlog would be reset.
             self.listener.close_port()
-            asked = tuple(self._members) if self._ports_elsewhere else ()
-            self._gates.begin(time.monotonic(), asked)
-            for number in asked:
+            asked_agents = tuple(self._members) if self._ports_elsewhere else ()
+            self._gates.begin(time.monotonic(), asked_agents)
+            for number in asked_agents:
                 self._send(number, PortReleaseRequest())
         return []
 

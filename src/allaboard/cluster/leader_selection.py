@@ -344,10 +344,12 @@ class LeaderSelection:
                 since = since or time.monotonic()
                 detail = getattr(error, "strerror", None) or str(error)
                 declared = self._role.declared
-                place = declared.place if declared is not None else ""
+                declared_place = declared.place if declared is not None else ""
                 self._role.add_events(
                     RendezvousProbed(
-                        call=Call(address=place, answer=Answer.FAILED, since=since, said=detail)
+                        call=Call(
+                            address=declared_place, answer=Answer.FAILED, since=since, said=detail
+                        )
                     )
                 )
             await asyncio.sleep(POST_RETRY_S)

@@ -22,11 +22,11 @@ def describe_fault(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = ""
+    location = ""
     if trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
-        place = f" at {module}:{trace.tb_lineno}"
-    return f"{type(error).__name__}: {error}{place}"
+        location = f" at {module}:{trace.tb_lineno}"
+    return f"{type(error).__name__}: {error}{location}"
 
 
 def without_agents(view: JobView, agents: Sequence[int], kept: Sequence[int]) -> JobView:

@@ -330,10 +330,15 @@ class ProcessRecord:
 
         An interrupt leaves the operation by an exception before the process ends.
         """
-        seen = self._last_op
-        if self.exit is None or seen is None or self.box is None or seen.step != self.box.step:
+        last_op = self._last_op
+        if (
+            self.exit is None
+            or last_op is None
+            or self.box is None
+            or last_op.step != self.box.step
+        ):
             return None
-        return (seen.op, seen.last_seen_at) if seen.cores < MAX_WAITING_CORES else None
+        return (last_op.op, last_op.last_seen_at) if last_op.cores < MAX_WAITING_CORES else None
 
     def _cached_who(self, declared: Declared | None) -> Who:
         if (

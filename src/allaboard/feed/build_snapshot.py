@@ -173,8 +173,8 @@ def _slowest_member(members: Iterable[Member]) -> tuple[str, float | None]:
     if not own_times:
         return "", None
     longest, name = max(own_times)
-    usual = median(t for t, _ in own_times)
-    stands_out = len(own_times) > 1 and longest > SLOWER_THAN_MEDIAN * usual
+    median_s = median(t for t, _ in own_times)
+    stands_out = len(own_times) > 1 and longest > SLOWER_THAN_MEDIAN * median_s
     return name if stands_out else "", round(longest, 6)
 
 

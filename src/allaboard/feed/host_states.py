@@ -94,10 +94,10 @@ def link_states(view: JobView) -> tuple[tuple[LinkState, ...], LinkSummary | Non
         )
         for link in ordered[:MAX_LINKS]
     )
-    usual = view.usual
+    usual_delays = view.usual
     summary = (
-        LinkSummary(count=usual.count, seconds=usual.seconds, rate=usual.rate)
-        if usual is not None
+        LinkSummary(count=usual_delays.count, seconds=usual_delays.seconds, rate=usual_delays.rate)
+        if usual_delays is not None
         else None
     )
     return listed, summary

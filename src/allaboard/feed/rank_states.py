@@ -208,8 +208,8 @@ def _waiting_share(member: Member, operation_s: float, breakdown: TimeBreakdown 
     if breakdown is not None:
         return min(1.0, breakdown.waiting)
     pace = member.pace
-    usual = min(1.0, pace.sync / pace.step) if pace.steps and pace.step > 0 else 0.0
+    usual_share = min(1.0, pace.sync / pace.step) if pace.steps and pace.step > 0 else 0.0
     if operation_s < WAITING_AFTER_S or not isfinite(operation_s):
-        return usual
+        return usual_share
     current_s = min(operation_s, SHARE_WINDOW_S)
-    return (current_s + usual * (SHARE_WINDOW_S - current_s)) / SHARE_WINDOW_S
+    return (current_s + usual_share * (SHARE_WINDOW_S - current_s)) / SHARE_WINDOW_S

@@ -130,8 +130,8 @@ def _span_after_name(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _word_start(text: str, position: int) -> int:
-    first = max(0, position - MAX_NAME_LENGTH)
-    while position > first and (text[position - 1].isalnum() or text[position - 1] in "_.-"):
+    lower_bound = max(0, position - MAX_NAME_LENGTH)
+    while position > lower_bound and (text[position - 1].isalnum() or text[position - 1] in "_.-"):
         position -= 1
     return position
 
@@ -143,8 +143,8 @@ def _value_span(text: str, name: str, start: int) -> Span | None:
         return Span(start, items.end(), _ITEM.sub(rf"\1{REDACTED}", items[0]))
     next_line = _NEXT_LINE.match(text, start)
     start = next_line.end() if next_line is not None else start
-    first = text[start : start + 1]
-    if first == "{":
+    first_character = text[start : start + 1]
+    if first_character == "{":
         mapping = _MAPPING.match(text, start)
         changed = (
             _MAPPING_VALUE.sub(_redact_mapping_value, mapping[0]) if mapping is not None else ""
@@ -154,7 +154,7 @@ def _value_span(text: str, name: str, start: int) -> Span | None:
             if mapping is not None and changed != mapping[0]
             else None
         )
-    if first == "[":
+    if first_character == "[":
         end = text.find("]", start, start + MAX_LIST_LENGTH) + 1
         whole = text[start:end]
         if end and "\n" not in whole:

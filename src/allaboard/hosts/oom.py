@@ -72,9 +72,9 @@ class OomKills:
 
     def watch_group(self, worker: int, file: Path | None) -> None:
         """Count kills in ``file`` for this worker from now on; None if there is no such file."""
-        known = self._count_by_file.setdefault(worker, {})
-        if file is not None and file not in known:
-            known[file] = count_oom_kills(file)
+        counts = self._count_by_file.setdefault(worker, {})
+        if file is not None and file not in counts:
+            counts[file] = count_oom_kills(file)
 
     def claim_kill(self, worker: int) -> bool:
         """Return True if the kernel has killed in a group of this worker and no other end was

@@ -87,7 +87,7 @@ def _why(finding: Finding, width: int, verbose: bool) -> list[str]:
 def _do(finding: Finding, width: int, paste: bool) -> list[str]:
     if not finding.fix:
         return []
-    first, *more = finding.fix.split("\n")
-    lines = wrap_clauses(clean(first), width, _DO, _INDENT)
+    first_line, *more = finding.fix.split("\n")
+    lines = wrap_clauses(clean(first_line), width, _DO, _INDENT)
     # Text to paste is never wrapped: a manifest's lines must stay as they are.
     return lines + ([f"{_INDENT}{clean(line)}" for line in more] if paste else [])

@@ -21,10 +21,10 @@ def step_lines(report: Report) -> list[str]:
     clauses = []
     trained = [w for w in report.workers if w.step]
     if trained:
-        last = max(trained, key=lambda w: w.step)
-        moving_s = last.trained_s - max(w.unfinished_wait_s for w in trained)
-        rate = f", {last.step / moving_s:.3g} steps/s" if moving_s >= MIN_TRAINED_S else ""
-        clauses.append(f"{last.step} step{'s' if last.step != 1 else ''}{rate}")
+        furthest = max(trained, key=lambda w: w.step)
+        moving_s = furthest.trained_s - max(w.unfinished_wait_s for w in trained)
+        rate = f", {furthest.step / moving_s:.3g} steps/s" if moving_s >= MIN_TRAINED_S else ""
+        clauses.append(f"{furthest.step} step{'s' if furthest.step != 1 else ''}{rate}")
     spread = report.step_spread
     if spread is not None and trained:
         clauses.append(

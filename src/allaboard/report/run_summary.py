@@ -52,9 +52,9 @@ def closing_finding(report: Report) -> Finding | None:
     """
     present = [f for f in report.findings if f.over is None]
     for severity in (Severity.ERROR, Severity.WARNING):
-        first = next((f for f in present if f.severity is severity), None)
-        if first is not None:
-            return first
+        finding = next((f for f in present if f.severity is severity), None)
+        if finding is not None:
+            return finding
     return None
 
 

@@ -137,8 +137,8 @@ def _nearly_full(snapshot: Snapshot) -> Iterable[str]:
                 fullest[name] = share, host.host
     several = len(snapshot.hosts) > 1
     for name, (share, host_name) in sorted(fullest.items()):
-        place = f" on {clean(host_name)}" if several else ""
-        yield f"{clean(name)} {share:.0%} full{place}"
+        location = f" on {clean(host_name)}" if several else ""
+        yield f"{clean(name)} {share:.0%} full{location}"
 
 
 def _share(resource: ResourceState) -> float:

@@ -108,9 +108,9 @@ def _check_own_scripts(facts: ConfigFacts) -> Iterator[Claim]:
     """Report loopback addresses in a script that is one member by itself: the others have scripts of their
     own, and may have hosts of their own."""
     tasks = list(facts.spec.tasks())
-    own = own_member(facts.spec)
+    member = own_member(facts.spec)
     is_tf_config = facts.part_of_source("tf_config") is not None
-    if not facts.own_scripts or not is_tf_config or not own or len(tasks) < 2:
+    if not facts.own_scripts or not is_tf_config or not member or len(tasks) < 2:
         return
     job, index, value = tasks[0]
     port = parse_address(value.text).port
@@ -119,7 +119,7 @@ def _check_own_scripts(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"all members have the address {host}, and each has a script of its own: on several machines "
         "each script means its own machine",
-        who=own,
+        who=member,
         evidence=(value.evidence,),
         fix=f'"HOST-OF-{job.upper()}-{index}:{kept_port}"   # and so for the others, unless all scripts '
         "run on one machine",

@@ -207,12 +207,12 @@ def _incomplete(workload: Workload, declared: Value, total: int) -> Claim:
 def _pods(nodes: str, *places: str) -> ManifestFacts:
     """Return one Pod for each place, all with this --nnodes."""
     workloads = []
-    for number, place in enumerate(places):
+    for number, pod in enumerate(places):
         texts = (
             "torchrun",
             f"--nnodes={nodes}",
             f"--node_rank={number}",
-            f"--master_addr={place}",
+            f"--master_addr={pod}",
             "t.py",
         )
         command = tuple(Value(w) for w in texts)

@@ -100,10 +100,10 @@ def _check_store_address(facts: ManifestFacts, service: Service) -> Iterator[Cla
     if served_by_pod or not any(_selects(service, r, w) for w, r, _ in meeting):
         return
     workload, _, endpoint = meeting[0]
-    others = f" and {len(meeting) - 1} more" if len(meeting) > 1 else ""
+    further = f" and {len(meeting) - 1} more" if len(meeting) > 1 else ""
     yield Claim(
         summary=f"no torchrun serves the store: {service.name!r} is a service that is not headless, and no "
-        f"pod of {workload.kind} {workload.name}{others} has its address",
+        f"pod of {workload.kind} {workload.name}{further} has its address",
         evidence=(endpoint.evidence, Value("no clusterIP: None", service.origin).evidence),
         fix=_single_store(service, meeting, endpoint),
         certainty=Certainty.LIKELY,

@@ -51,8 +51,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _reads(rank: int, *digests: int) -> JobView:
-    others = (example_reading_member(r, *(10 * r + n for n in range(1, 7))) for r in (0, 2))
-    return sample_job(example_reading_member(rank, *digests), *others)
+    other_readers = (example_reading_member(r, *(10 * r + n for n in range(1, 7))) for r in (0, 2))
+    return sample_job(example_reading_member(rank, *digests), *other_readers)
 
 
 RULE = Rule(

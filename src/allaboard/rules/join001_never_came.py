@@ -95,8 +95,8 @@ def _claim(view: JobView, roll: RollCall, waited: float, since: float) -> Claim:
     names = describe_tasks(declaration, absent, 16)
     stood_in = _is_stood_in_for(view, declaration, absent)
     if stood_in and view.call is not None and not declaration.cluster:
-        others = f", {describe_tasks(declaration, absent[1:], 16)}" if absent[1:] else ""
-        names = first_member_name(declaration, view.call.address) + others
+        further = f", {describe_tasks(declaration, absent[1:], 16)}" if absent[1:] else ""
+        names = first_member_name(declaration, view.call.address) + further
     present = f"{len(roll.present)} of {roll.size} have"
     summary = f"{names} {_has(absent)} not joined ({present})"
     refused = relevant_knocks(view, roll)

@@ -29,16 +29,16 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     declared, call = member.declared, view.call
     waited_s = view.now - member.phase_since
-    place = declared.place or "the tasks of its cluster"
-    known = (
+    meeting_place = declared.place or "the tasks of its cluster"
+    known_as = (
         Evidence(f"connect to {call.address}: {call.said or call.answer}", member.who.host)
         if call is not None and not view.leads
         else Evidence(f"{len(view.members)} of {declared.world_size} are known", member.who.host)
     )
     yield Claim(
-        summary=f"{member.who.name} has waited {waited_s:.0f} s for the others at {place}",
+        summary=f"{member.who.name} has waited {waited_s:.0f} s for the others at {meeting_place}",
         who=(member.who,),
-        evidence=(known, Evidence(place, declared.origin or declared.call)),
+        evidence=(known_as, Evidence(meeting_place, declared.origin or declared.call)),
         fix="on every host: allaboard spec   # the same address and world size everywhere?",
         since=member.phase_since,
         awaits=True,

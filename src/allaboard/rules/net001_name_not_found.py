@@ -37,12 +37,12 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
     may_come = tried.waited_s < view.timeout and not tried.host_name.startswith("[")
-    first = _absent_first(tried)
+    absent_first = _absent_first(tried)
     yield Claim(
-        summary=describe_absent_first(tried, first)
-        if first is not None
+        summary=describe_absent_first(tried, absent_first)
+        if absent_first is not None
         else f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous address",
-        who=both_ends(tried, first) if first is not None else (tried.member.who,),
+        who=both_ends(tried, absent_first) if absent_first is not None else (tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
         severity=Severity.WARNING if may_come else tried.severity,
@@ -62,8 +62,8 @@ def _absent_first(tried: RendezvousAttempt) -> Declared | None:
 def _fix(tried: RendezvousAttempt) -> str:
     if tried.host_name.startswith("["):
         return f"export MASTER_ADDR={tried.host_name.strip('[]')}   # PyTorch expects it without brackets"
-    first = _absent_first(tried)
-    start = f"; {or_start_it(tried, first)}" if first is not None else ""
+    absent_first = _absent_first(tried)
+    start = f"; {or_start_it(tried, absent_first)}" if absent_first is not None else ""
     return (
         f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.host_name)}   "
         f"# no line: fix the name server or /etc/hosts, or use an IP address{start}"

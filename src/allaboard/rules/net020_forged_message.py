@@ -46,8 +46,8 @@ def _host(peer: str) -> str:
 
 
 def _view(kind: str, peer: str) -> JobView:
-    said = "something between the hosts changes what is sent"
-    knock = Knock(peer=peer, kind=kind, said=said, host="h1", rank=1, knocked_at=90.0)
+    text = "something between the hosts changes what is sent"
+    knock = Knock(peer=peer, kind=kind, said=text, host="h1", rank=1, knocked_at=90.0)
     return led_job(arrived_member(0), knocks=(knock,))
 
 

@@ -39,15 +39,15 @@ def _rule(
         if tried is None or tried.call.kind:
             return
         host, declared = tried.member.who.host, tried.member.declared
-        first = declared if names_first and tried.is_first_members_own else None
+        first_member = declared if names_first and tried.is_first_members_own else None
         yield Claim(
             summary=f"{host} {problem(tried)}"
-            if first is None
-            else describe_absent_first(tried, first),
-            who=(tried.member.who,) if first is None else both_ends(tried, first),
+            if first_member is None
+            else describe_absent_first(tried, first_member),
+            who=(tried.member.who,) if first_member is None else both_ends(tried, first_member),
             evidence=tried.evidence,
             fix=f"on {host}: {fix(tried)}"
-            + (f"; {or_start_it(tried, first)}" if first is not None else ""),
+            + (f"; {or_start_it(tried, first_member)}" if first_member is not None else ""),
             severity=tried.severity,
             certainty=tried.certainty,
             since=tried.call.since,

@@ -59,9 +59,9 @@ MAX_FALL_AT_FIRST = 0.05
 def check(view: JobView) -> Iterator[Claim]:
     if view.stalled or not is_whole_job_training(view):
         return
-    seen = [m for m in view.alive if m.loss_course is not None and not m.launcher]
-    if seen and all(_is_flat(m) for m in seen):
-        yield _claim(view, seen)
+    observed = [m for m in view.alive if m.loss_course is not None and not m.launcher]
+    if observed and all(_is_flat(m) for m in observed):
+        yield _claim(view, observed)
 
 
 def _is_flat(member: Member) -> bool:

@@ -63,8 +63,8 @@ def requeue_commands(job: SlurmJob, nodes: Sequence[str], shown_job: str) -> lis
     commands = [["scontrol", "requeue", job.job_id]]
     if nodes:
         match = _EXCLUDED.search(shown_job)
-        before = [match[1]] if match is not None and match[1] != "(null)" else []
-        excluded = ",".join([*before, *nodes])
+        excluded_before = [match[1]] if match is not None and match[1] != "(null)" else []
+        excluded = ",".join([*excluded_before, *nodes])
         commands.append(["scontrol", "update", f"JobId={job.job_id}", f"ExcNodeList={excluded}"])
     return commands
 

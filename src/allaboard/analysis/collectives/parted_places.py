@@ -38,22 +38,22 @@ def find_parted_places(difference: CallDifference) -> PartedPlaces | None:
     then made the other's calls some numbers later, or that all calls since came from different lines.
     """
     outliers = _calls_of(difference, difference.outlier_call)
-    others = _calls_of(difference, difference.expected_call)
+    expected_calls = _calls_of(difference, difference.expected_call)
     differing = [
         n
         for n in range(max(1, difference.number - MAX_CALLS_BACK), difference.number)
-        if n in outliers and n in others and outliers[n].site != others[n].site
+        if n in outliers and n in expected_calls and outliers[n].site != expected_calls[n].site
     ]
     for number in differing:
-        if number > 1 and (number - 1 not in outliers or number - 1 not in others):
+        if number > 1 and (number - 1 not in outliers or number - 1 not in expected_calls):
             continue  # older than what is remembered
         since = range(number, difference.number)
         if (
             list(since) == [n for n in differing if n >= number]
-            or _is_later_by_some(outliers, others, number)
-            or _is_later_by_some(others, outliers, number)
+            or _is_later_by_some(outliers, expected_calls, number)
+            or _is_later_by_some(expected_calls, outliers, number)
         ):
-            return PartedPlaces(number, outliers[number], others[number])
+            return PartedPlaces(number, outliers[number], expected_calls[number])
     return None
 
 
@@ -80,10 +80,12 @@ def _call_at(traces: Sequence[Traced], number: int) -> Signature | None:
 
 def _is_later_by_some(ahead: Calls, others: Calls, number: int) -> bool:
     """Return True if one side made some calls more from this number on, and then those of the others."""
-    last = max(ahead)
+    furthest = max(ahead)
     return any(
-        all(_is_same(ahead.get(n + more), others.get(n)) for n in range(number, last - more + 1))
-        for more in range(1, last - number + 1)
+        all(
+            _is_same(ahead.get(n + more), others.get(n)) for n in range(number, furthest - more + 1)
+        )
+        for more in range(1, furthest - number + 1)
     )
 
 

@@ -141,12 +141,14 @@ def find_repeating_members(view: JobView) -> tuple[Member, ...]:
     for rows in batches_side_by_side(view).values():
         by_member = list(zip(*([b.digest for b in row.batches] for row in rows), strict=True))
         repeats = [len(set(digests)) == 1 for digests in by_member]
-        others = [digests for digests, is_one in zip(by_member, repeats, strict=True) if not is_one]
+        distinct_batches = [
+            digests for digests, is_one in zip(by_member, repeats, strict=True) if not is_one
+        ]
         if (
             len(rows) >= MIN_REPEATED_BATCHES
-            and others
+            and distinct_batches
             and all(0 not in digests for digests in by_member)
-            and all(len(set(digests)) >= MIN_SEEN_BATCHES for digests in others)
+            and all(len(set(digests)) >= MIN_SEEN_BATCHES for digests in distinct_batches)
         ):
             return tuple(m for m, is_one in zip(members, repeats, strict=True) if is_one)
     return ()

@@ -59,4 +59,4 @@ class KnownMistake:
             return True
         frames = (*error.frames, *([error.where] if error.where is not None else []))
         places = (f"{f.file} {f.function}: {f.text}".replace("\\", "/") for f in frames)
-        return any(re.search(self.raised_in, place) for place in places)
+        return any(re.search(self.raised_in, path) for path in places)

@@ -28,8 +28,8 @@ _ADVICE = {
 
 def crash_place(last_line: str) -> str:
     """Return the place in faulthandler's report of a crash; "" if it has none."""
-    place = _PLACE.search(last_line) if last_line.startswith(FATAL_ERROR) else None
-    return place[1] if place is not None else ""
+    match = _PLACE.search(last_line) if last_line.startswith(FATAL_ERROR) else None
+    return match[1] if match is not None else ""
 
 
 def crash_advice(place: str) -> str:

@@ -51,7 +51,7 @@ _LESSER_RECORD = re.compile(
 def final_error(lines: Sequence[str]) -> int | None:
     """Return the index of the first of the records of errors with which a log ends; None if it ends
     otherwise, or says before that the work is done."""
-    first: int | None = None
+    first_error: int | None = None
     loose_lines = 0
     for number in range(len(lines) - 1, max(-1, len(lines) - MAX_LINES_TO_END), -1):
         line = lines[number][:MAX_LINE_CHARS].rstrip()
@@ -59,16 +59,16 @@ def final_error(lines: Sequence[str]) -> int | None:
         if error_message(line):
             if loose_lines and not has_time:
                 break  # without a time in its records, a line that follows is one of its own
-            first, loose_lines = number, 0
+            first_error, loose_lines = number, 0
         elif is_at_work([line]) or work_over_line(line):
             break
         elif progress_lines([line]) and not _STOPS.search(line):
             if has_time or loose_lines == MAX_CONTINUATION_LINES:
                 break
             loose_lines += 1
-    if first is None or work_over_line("\n".join(lines[:first])):
+    if first_error is None or work_over_line("\n".join(lines[:first_error])):
         return None
-    return first
+    return first_error
 
 
 def final_sentence(lines: Sequence[str]) -> int | None:

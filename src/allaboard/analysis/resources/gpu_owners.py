@@ -63,8 +63,8 @@ def members_by_device(hardware: Hardware, bus: str, host: str) -> tuple[Who, ...
     hosts."""
     devices = devices_at(hardware, bus, host)
     by_rank = {m.rank: m for m in hardware.members if m.rank >= 0}
-    own = (Who(index=d.rank, rank=d.rank, host=d.host, pid=d.pid) for d in devices)
-    return tuple(dict.fromkeys(by_rank.get(w.rank, w) for w in own))
+    ranks = (Who(index=d.rank, rank=d.rank, host=d.host, pid=d.pid) for d in devices)
+    return tuple(dict.fromkeys(by_rank.get(w.rank, w) for w in ranks))
 
 
 def devices_at(hardware: Hardware, bus: str, host: str) -> tuple[RankDevice, ...]:

@@ -62,6 +62,6 @@ def _tf_config(declared: Declared) -> dict[str, str]:
     cluster: dict[str, list[str]] = {}
     for task, address in declared.cluster.items():
         cluster.setdefault(task.partition(":")[0], []).append(address)
-    first = who_is_first(declared)
-    config = {"cluster": cluster, "task": {"type": first.job, "index": first.index}}
+    first_task = who_is_first(declared)
+    config = {"cluster": cluster, "task": {"type": first_task.job, "index": first_task.index}}
     return {"TF_CONFIG": json.dumps(config)}

@@ -17,10 +17,10 @@ def lacks_unseen_ranks(roll: RollCall, started: Set[int], now: float) -> bool:
     itself has hardly started the others; where its children are the ranks, the last ones may just be on
     their way.
     """
-    held = roll.held_members
-    if not held or not roll.unheard_ranks:
+    held_members = roll.held_members
+    if not held_members or not roll.unheard_ranks:
         return False
     return (
-        all(m.event_key in started for m in held)
-        or now - max(m.phase_since for m in held) >= CHILDREN_GRACE_S
+        all(m.event_key in started for m in held_members)
+        or now - max(m.phase_since for m in held_members) >= CHILDREN_GRACE_S
     )

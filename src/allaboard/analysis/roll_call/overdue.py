@@ -22,10 +22,10 @@ def find_overdue_member(view: JobView, rolls: Iterable[RollCall]) -> Member | No
     rules judge it. So does a complete roll call, whose links are being tried.
     """
     for roll in rolls:
-        held = roll.held_members
-        if not held or roll.is_complete or roll.late or roll.ended or roll.is_interrupted:
+        held_members = roll.held_members
+        if not held_members or roll.is_complete or roll.late or roll.ended or roll.is_interrupted:
             continue
         waited_s = view.now - max(view.launched_at, roll.last_arrival)
         if waited_s >= view.timeout + RULES_GRACE_S:
-            return min(held, key=lambda m: m.phase_since)
+            return min(held_members, key=lambda m: m.phase_since)
     return None

@@ -101,8 +101,8 @@ class RendezvousAttempt(NamedTuple):
         if declared is None or self.call.is_given_by_user:
             return False
         if declared.cluster:
-            others = task_addresses(declared)[1:]
-            return self.call.address in others
+            deputies = task_addresses(declared)[1:]
+            return self.call.address in deputies
         return declared.place.startswith("tcp://") and self.call.address not in declared.place
 
     @property

@@ -19,5 +19,5 @@ def own_frame_of_loader(frames: Sequence[Frame]) -> Frame | None:
     """
     if not any(frame.file.endswith(_CHILD_ENTRY) for frame in frames):
         return None
-    own = takewhile(lambda frame: not frame.file.endswith(_CHILD_ENTRY), frames)
-    return next((frame for frame in own if frame.is_user), None)
+    own_frames = takewhile(lambda frame: not frame.file.endswith(_CHILD_ENTRY), frames)
+    return next((frame for frame in own_frames if frame.is_user), None)

@@ -117,12 +117,12 @@ def _filter_problems(value: Value, slots_of: Mapping[str, int], file: str) -> It
         absent = [n for n in re.findall(r"\d+", numbers) if slots and int(n) >= slots]
         if slots is not None and not absent:
             continue
-        what = (
+        absence = (
             f"no host {host}" if slots is None else f"no slot {absent[0]} of {host} (slots={slots})"
         )
         yield launch_problem(
             value,
-            message=f"{file} has {what}: DeepSpeed refuses to start",
+            message=f"{file} has {absence}: DeepSpeed refuses to start",
             correction=f"{value.origin.flag}={next(iter(slots_of))}   # a host of {file}, slots from 0",
         )
         return
@@ -134,11 +134,11 @@ def _machines(
     """Return the hosts of the named hostfile, and its name; () if it is not found or has faults of its "
     "own."""
     named = next((options[n] for n in _FILE if n in options), None)
-    found = files.text_of(named) if named is not None else None
-    if found is None:
+    file_text = files.text_of(named) if named is not None else None
+    if file_text is None:
         return (), ""
-    material = Material(kind="hostfile", file=found[0], text=found[1])
+    material = Material(kind="hostfile", file=file_text[0], text=file_text[1])
     parts = [p for p in HOSTFILE.read(material) if p.machines]
-    if not parts or parts[0].problems or "max" in found[1]:
+    if not parts or parts[0].problems or "max" in file_text[1]:
         return (), ""
-    return parts[0].machines, found[0].rpartition("/")[2]
+    return parts[0].machines, file_text[0].rpartition("/")[2]

@@ -75,11 +75,11 @@ def _nodes(step: StartedStep, demands: LaunchDemands, material: Material) -> Pro
     if wanted is not None and wanted_count is not None and nodes is not None:
         is_range = request.nodes is not None and "-" in request.nodes.text
         if wanted_count != nodes and not is_range:
-            place = request.nodes or step.flags.program_words[0]
-            is_of_step = place.origin.flag and "nodes" in step.flags.values
+            stated_at = request.nodes or step.flags.program_words[0]
+            is_of_step = stated_at.origin.flag and "nodes" in step.flags.values
             flag = "--nodes" if is_of_step else "#SBATCH --nodes"
             return launch_problem(
-                place,
+                stated_at,
                 message=f"{_stated(wanted, demands)}, but the step has {nodes} node{'s' if nodes > 1 else ''}"
                 + (": it waits for the others" if wanted_count > nodes else ""),
                 observed=f"num_nodes={wanted.text} [{wanted.origin}]",
@@ -193,19 +193,19 @@ def _too_many_tasks(
 def _idle_gpus(step: StartedStep, demands: LaunchDemands, material: Material) -> Problem | None:
     """Report GPUs of a node that no task takes, where JAX gives each task one."""
     request = step.request
-    tasks, gpus, asked = request.tasks_on_node, request.even_gpu_count, request.gpus_per_node
-    asked = asked or request.all_gpus
-    if demands.jax_initialize is None or tasks is None or gpus is None or asked is None:
+    tasks, gpus, gpus_value = request.tasks_on_node, request.even_gpu_count, request.gpus_per_node
+    gpus_value = gpus_value or request.all_gpus
+    if demands.jax_initialize is None or tasks is None or gpus is None or gpus_value is None:
         return None
     if tasks >= gpus or not request.is_certain or request.gpus_per_task is not None:
         return None
     idle = gpus - tasks
     problem = launch_problem(
-        request.tasks_value or asked,
+        request.tasks_value or gpus_value,
         message=f"{tasks} task{'s' if tasks > 1 else ''} on a node with {gpus} GPUs: "
         f"jax.distributed.initialize gives each task one ({_base(demands.file)}), and {idle} "
         f"stay{'s' if idle == 1 else ''} idle",
-        observed=f"{asked.origin.flag}={asked.text}, jax.distributed.initialize "
+        observed=f"{gpus_value.origin.flag}={gpus_value.text}, jax.distributed.initialize "
         f"[{demands.jax_initialize.origin}]",
         correction=f"#SBATCH --ntasks-per-node={gpus}   # or initialize(local_device_ids=range({gpus}))",
     )

@@ -19,5 +19,5 @@ def forgery_note(host: str, address: str) -> str:
 def forgery_knock(address: str, host: str, rank: int, now: float) -> Knock:
     """Return the fact for the rules: what came from ``address`` on the connection of the host that
     follows."""
-    said = "something between the hosts changes what is sent"
-    return Knock(peer=address, kind=FORGED_KIND, said=said, host=host, rank=rank, knocked_at=now)
+    text = "something between the hosts changes what is sent"
+    return Knock(peer=address, kind=FORGED_KIND, said=text, host=host, rank=rank, knocked_at=now)

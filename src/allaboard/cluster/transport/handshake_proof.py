@@ -39,8 +39,8 @@ class HandshakeKeys:
     def direction_keys(self) -> tuple[bytes, bytes]:
         """Return the key of what the caller sends after its Hello, and that of what the listener sends after
         its Welcome."""
-        both = self._expand(b"records", "sha512")
-        return both[:32], both[32:]
+        keys = self._expand(b"records", "sha512")
+        return keys[:32], keys[32:]
 
     def _expand(self, label: bytes, digest: str) -> bytes:
         return hmac.new(self._key, label, digest).digest()

@@ -36,10 +36,10 @@ class StepDistribution:
             self._pid, self._step = pid, step - len(intervals)
         if pid != self._pid or step <= self._step or not intervals:
             return
-        made = step - self._step
-        newest = intervals[-made:]
+        new_steps = step - self._step
+        newest = intervals[-new_steps:]
         for duration in newest:
-            self._weights[_bucket(duration)] += made / len(newest)
+            self._weights[_bucket(duration)] += new_steps / len(newest)
         self._step = step
 
     def stop_following(self, pid: int) -> None:

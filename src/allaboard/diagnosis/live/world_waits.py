@@ -105,11 +105,11 @@ def world_lines(worlds: Sequence[World]) -> Iterator[str]:
     for world in worlds:
         numbers = sorted({p.member.who.rank for p in world.processes} - {-1})
         size = f"{world.size} ranks" if world.size > 1 else "1 rank" if world.size else ""
-        seen = f"{'ranks' if len(numbers) > 1 else 'rank'} {format_ranks(numbers)} examined"
+        examined = f"{'ranks' if len(numbers) > 1 else 'rank'} {format_ranks(numbers)} examined"
         parts = [
             size,
             f"meets at {world.meets_at}" if world.meets_at else "",
-            seen if numbers else "",
+            examined if numbers else "",
         ]
         yield f"  {world.name}: {', '.join(p for p in parts if p)}"
 

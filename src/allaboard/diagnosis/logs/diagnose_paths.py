@@ -232,8 +232,8 @@ def _member_line(member: Member) -> str:
         error = f": {member.raised.type}" if member.raised is not None else ""
         return f"{member.who}: ended{step}, {end_text}{error}"
     doing = "stopped" if member.is_stopped else f"{member.phase.name.lower()}"
-    place = f", {classify_stack(member.stack)} at {user_frame}" if user_frame is not None else ""
-    return f"{member.who}: {doing}{step}{place}"
+    location = f", {classify_stack(member.stack)} at {user_frame}" if user_frame is not None else ""
+    return f"{member.who}: {doing}{step}{location}"
 
 
 def _group_stacks(dumps: Dumps) -> StackGroups:

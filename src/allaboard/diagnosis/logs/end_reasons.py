@@ -44,9 +44,9 @@ def drop_following_aborts(
     uncaught C++ exception is reported by itself.
     """
     aborts = [f for f in message_findings if _LAUNCHERS_WORD in f.summary]
-    others = [f for f in message_findings if f not in aborts]
-    has_cause = any(f.severity is Severity.ERROR for f in (*others, *findings))
-    return others if has_cause else list(message_findings)
+    other_findings = [f for f in message_findings if f not in aborts]
+    has_cause = any(f.severity is Severity.ERROR for f in (*other_findings, *findings))
+    return other_findings if has_cause else list(message_findings)
 
 
 def _is_by_speaker(finding: Finding, speakers: set[tuple[str, int]]) -> bool:

@@ -64,13 +64,13 @@ def unexplained_ends(
             continue
         if doubts.get((member.who.rank, raised), "").startswith(_CAUGHT):
             continue
-        place = _place(origins.get(member.worker, ()))
-        if place.file in explained_files:
+        location = _place(origins.get(member.worker, ()))
+        if location.file in explained_files:
             continue
-        told_files.add(place.file)
-        exception_end = _exception_end(member, raised, place)
+        told_files.add(location.file)
+        exception_end = _exception_end(member, raised, location)
         if has_lost_peer(member):
-            losses[f"{place.file}:{member.worker}"] = exception_end
+            losses[f"{location.file}:{member.worker}"] = exception_end
         else:
             yield exception_end
     own_ends = [h for h in quoted if _is_before_losses(h, losses.values())]
@@ -135,8 +135,8 @@ def _named_after_file(heard: Heard) -> Heard:
 
 def _about(raised: Raised, failure: LibraryFailure | None) -> tuple[Who, ...]:
     """Return the members that the exception names: by a known wording, else by their tasks."""
-    known = failure.about if failure is not None else ()
-    return known or named_task(raised.message)
+    named = failure.about if failure is not None else ()
+    return named or named_task(raised.message)
 
 
 def _place(origins: Sequence[str]) -> Place:

@@ -148,8 +148,10 @@ def _only_pids(process_of: dict[Label, Label]) -> dict[Label, int]:
     pids: dict[Label, set[int]] = defaultdict(set)
     for label, process in process_of.items():
         pids[process].add(label.pid)
-    only = {process: found - {0} for process, found in pids.items()}
-    return {process: found.pop() for process, found in only.items() if len(found) == 1}
+    only = {process: pids_found - {0} for process, pids_found in pids.items()}
+    return {
+        process: pids_found.pop() for process, pids_found in only.items() if len(pids_found) == 1
+    }
 
 
 def _process_labels(labels: set[Label]) -> dict[Label, Label]:

@@ -52,8 +52,8 @@ def _was_caught(finding: Finding) -> bool:
 
 def _downgrade_past(finding: Finding, good_endings: Mapping[str, str], names: set[str]) -> Finding:
     """Return the finding as a warning if its file ends well: it is of an earlier run, or was mended."""
-    places = [place for e in finding.evidence for place in e.origin.split(", ")]
-    files = {place.rpartition(":")[0] for place in places} & names
+    places = [origin for e in finding.evidence for origin in e.origin.split(", ")]
+    files = {origin.rpartition(":")[0] for origin in places} & names
     if not files or files - good_endings.keys() or finding.severity is not Severity.ERROR:
         return finding
     final_words = good_endings[min(files)]

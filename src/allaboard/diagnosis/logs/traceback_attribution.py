@@ -121,10 +121,10 @@ def join_reported_crashes(
         crashes = [g for g in left if g.origin.file == file and _is_unnamed_crash(g, killed[1])]
         if len(reports) == len(crashes) == 1 and (end := crashes[0].exit) is not None:
             left.remove(crashes[0])
-            place = crash_place(end.last_line)
-            if place:
+            location = crash_place(end.last_line)
+            if location:
                 joined[joined.index(message)] = msgspec.structs.replace(
-                    message, says=f"{message.says}, at {place}", fix=crash_advice(place)
+                    message, says=f"{message.says}, at {location}", fix=crash_advice(location)
                 )
     return joined, left
 

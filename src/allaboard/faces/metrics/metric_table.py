@@ -91,10 +91,10 @@ def _device_memory(
             for r in picture.snapshot.ranks
             if r.device_memory is not None and not r.end
         }
-        known = {label: value for label, value in values.items() if value is not None}
-        if known and _has_too_many_ranks(picture):
-            known = {OVERALL: sum(known.values())}
-        yield from (((label,), value) for label, value in known.items())
+        values_by_label = {label: value for label, value in values.items() if value is not None}
+        if values_by_label and _has_too_many_ranks(picture):
+            values_by_label = {OVERALL: sum(values_by_label.values())}
+        yield from (((label,), value) for label, value in values_by_label.items())
 
     return read
 

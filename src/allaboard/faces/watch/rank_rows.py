@@ -101,13 +101,13 @@ def choose_columns(ranks: Sequence[RankState], width: int) -> tuple[Column, ...]
         if least.importance >= 9:
             break
         fixed.remove(least)
-    left = max(12, width - sum(c.width + 1 for c in fixed) - 1)
+    free_width = max(12, width - sum(c.width + 1 for c in fixed) - 1)
     free = [c for c in columns if not c.width]
-    kept = {c.title for c in fixed}
+    kept_titles = {c.title for c in fixed}
     return tuple(
-        c if c.width else c._replace(width=left // len(free))
+        c if c.width else c._replace(width=free_width // len(free))
         for c in columns
-        if not c.width or c.title in kept
+        if not c.width or c.title in kept_titles
     )
 
 

@@ -133,15 +133,15 @@ class RunSource:
                 continue
             try:
                 connection = await connect_to_folder(sibling)
-                first = await asyncio.wait_for(
+                first_feed = await asyncio.wait_for(
                     _first_snapshot(connection), FIRST_SNAPSHOT_TIMEOUT_S
                 )
             except (FeedError, TimeoutError):
                 continue
             connection.close()
-            if first is None or not first.run.leads:
+            if first_feed is None or not first_feed.run.leads:
                 continue
-            if members and members <= {(r.host, r.pid) for r in first.ranks}:
+            if members and members <= {(r.host, r.pid) for r in first_feed.ranks}:
                 return await connect_to_folder(sibling)
         return None
 

@@ -126,16 +126,16 @@ def wait_of(rank: RankState) -> str:
 
 def _trouble(rank: RankState) -> str:
     end = f" ({rank.end})" if rank.end else ""
-    place = f" at {place_of(rank)}" if place_of(rank) else ""
-    return f"{rank.name} on {rank.host}: {rank.activity}{end}{place}"
+    location = f" at {place_of(rank)}" if place_of(rank) else ""
+    return f"{rank.name} on {rank.host}: {rank.activity}{end}{location}"
 
 
 def _awaited(rank: RankState) -> str:
     number = f"{rank.awaited_by} rank{'s' if rank.awaited_by != 1 else ''}"
     verb = "wait" if rank.awaited_by != 1 else "waits"
-    place = f" at {place_of(rank)}" if place_of(rank) else ""
+    location = f" at {place_of(rank)}" if place_of(rank) else ""
     doing = f" in {rank.operation}" if rank.operation else ""
-    return f"{number} {verb} for {rank.name} ({rank.activity}{doing}{place})"
+    return f"{number} {verb} for {rank.name} ({rank.activity}{doing}{location})"
 
 
 def _full_resources(snapshot: Snapshot) -> list[str]:

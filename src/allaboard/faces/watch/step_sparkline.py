@@ -28,18 +28,18 @@ def sparkline(points: Iterable[Point], width: int) -> list[Piece]:
     if len(times) < 2:
         return []
     columns = _columns(begun, max(10, width - SPARE_CHARS))
-    usual = median(times)
-    outliers = sum(t > OUTLIER_FACTOR * usual for t in times)
+    median_s = median(times)
+    outliers = sum(t > OUTLIER_FACTOR * median_s for t in times)
     pieces: list[Piece] = [("step ", "dim")]
-    low, high = min(times), max(max(times), 1.25 * usual)
+    low, high = min(times), max(max(times), 1.25 * median_s)
     for value in columns:
         if value is None:
             pieces.append((STALL_MARK, "bold red"))
         else:
             level = int((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0
-            style = "bold red" if value > OUTLIER_FACTOR * usual else "green"
+            style = "bold red" if value > OUTLIER_FACTOR * median_s else "green"
             pieces.append((BARS[level], style))
-    figures = f" median {format_step_time(usual)}, longest {format_step_time(max(times))}"
+    figures = f" median {format_step_time(median_s)}, longest {format_step_time(max(times))}"
     if outliers:
         figures += f", {outliers} slow"
     return [*pieces, (figures, "dim")]

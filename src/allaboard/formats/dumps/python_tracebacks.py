@@ -80,8 +80,8 @@ class Traceback(NamedTuple):
     @property
     def summary(self) -> str:
         """Type, message and place in one line."""
-        place = f" at {self.user_frame}" if self.user_frame is not None else ""
-        return f"{self.type}: {self.message[:200]}{place}"
+        location = f" at {self.user_frame}" if self.user_frame is not None else ""
+        return f"{self.type}: {self.message[:200]}{location}"
 
 
 def find_tracebacks(lines: Sequence[str]) -> list[Traceback]:

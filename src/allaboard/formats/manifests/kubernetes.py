@@ -231,8 +231,8 @@ def _group_roles(spec: Node, reader: PodTemplateReader) -> Iterator[Role]:
         yield msgspec.structs.replace(reader.read_role("worker", group, workers), replicas=total)
         return
     yield reader.read_role("leader", Node("map", group.line, group.column), leader)
-    others = Value("" if count is None else str(count - 1), total.origin)
-    yield msgspec.structs.replace(reader.read_role("worker", group, workers), replicas=others)
+    other_count = Value("" if count is None else str(count - 1), total.origin)
+    yield msgspec.structs.replace(reader.read_role("worker", group, workers), replicas=other_count)
 
 
 def _with_annotations(role: Role, spec: Node, reader: PodTemplateReader) -> Role:

@@ -56,8 +56,8 @@ class PodTemplateReader:
 
     def texts_of(self, node: Node, *path: str) -> dict[str, str]:
         """Return a map of texts, such as labels; empty if there is none."""
-        found = node.node_at(*path)
-        return {k: n.text for k, n in found.items.items()} if found is not None else {}
+        node_found = node.node_at(*path)
+        return {k: n.text for k, n in node_found.items.items()} if node_found is not None else {}
 
     def read_role(self, name: str, counted: Node, template: Node | None) -> Role:
         """Return one group of pods; ``counted`` has replicas or parallelism, 1 by default."""

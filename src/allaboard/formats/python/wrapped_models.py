@@ -240,7 +240,7 @@ def _assigned_values(script: Script, name: str) -> tuple[ast.expr, ...]:
 def _assignments(script: Script) -> dict[str, tuple[ast.expr, ...]]:
     """Return what each variable of the script is assigned from. Cached: it is asked for each name that a
     model is made of, and a test suite of a library has tens of thousands of lines."""
-    found: dict[str, list[ast.expr]] = {}
+    assignments: dict[str, list[ast.expr]] = {}
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign):
             continue
@@ -248,8 +248,8 @@ def _assignments(script: Script) -> dict[str, tuple[ast.expr, ...]]:
         called = full_name(value.func, script.names) if isinstance(value, ast.Call) else ""
         if called not in (_DDP, *_FSDP):
             for name in {full_name(target, {}) for target in node.targets}:
-                found.setdefault(name, []).append(value)
-    return {name: tuple(values) for name, values in found.items()}
+                assignments.setdefault(name, []).append(value)
+    return {name: tuple(values) for name, values in assignments.items()}
 
 
 def _parameters(

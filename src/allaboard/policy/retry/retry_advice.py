@@ -41,8 +41,8 @@ def advise_retry(
                 hosts=_hosts(deciding) if verdict is Retry.ELSEWHERE else (),
             )
     if errors:
-        first = next((f for f in errors if f in certain), errors[0])
-        return RetryAdvice(verdict=Retry.HERE, reason=first.summary, rule=first.rule)
+        decisive = next((f for f in errors if f in certain), errors[0])
+        return RetryAdvice(verdict=Retry.HERE, reason=decisive.summary, rule=decisive.rule)
     return RetryAdvice(verdict=Retry.HERE, reason="no finding names the cause")
 
 
