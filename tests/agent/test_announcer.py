@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agent_fakes import Workbench, make_finding, untimed
 from allaboard.agent.background_check import MAX_SHOWN_NOTES
 
@@ -18,6 +20,21 @@ def test_what_is_not_printed_is_in_the_journal(tmp_path: Path) -> None:
     assert announcer.notes == ["printed", "not printed"]
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     assert [json.loads(line)["text"] for line in lines] == announcer.notes
+
+
+def test_a_note_is_broken_between_words_on_a_terminal_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    note = "all 4 ready after 2.7 s (init_process_group, tcp://127.0.0.1:32110)"
+    with Workbench(tmp_path) as bench:
+        bench.announcer.write_line(note)
+        bench.terminal.is_tty = True
+        bench.announcer.write_line(note)
+        in_file, *on_terminal = bench.terminal.lines
+    assert in_file.endswith(f": {note}")
+    assert on_terminal[1:] == ["    2.7 s (init_process_group,", "    tcp://127.0.0.1:32110)"]
+    assert bench.announcer.notes == [note, note]
 
 
 def test_of_many_notes_on_the_script_the_first_are_printed(tmp_path: Path) -> None:

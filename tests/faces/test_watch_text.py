@@ -141,6 +141,8 @@ def test_slow_steps_and_stalls_stand_out() -> None:
     assert text == f"step ▁▁▁▁█▁▁▁{STALL_MARK * 3} median 50 ms, longest 200 ms, 1 slow"
     assert [t for t, style in pieces if style == "bold red"] == ["█", *STALL_MARK * 3]
     assert sparkline((), 80) == []
+    long_run = [course().points[0]] * 500
+    assert sum(len(text) for text, _ in sparkline(long_run, 80)) == 80
 
 
 def test_ranks_are_filtered_sorted_and_searched() -> None:
@@ -164,6 +166,30 @@ def test_the_table_fits_every_width(width: int) -> None:
     assert len(header(columns)) == len(line)
     assert width < 60 or len(line) <= width
     assert len(columns) <= len(COLUMNS)
+
+
+def test_whom_a_rank_waits_for_and_its_line_come_before_figures() -> None:
+    ranks = tuple(
+        msgspec.structs.replace(
+            r, memory_nbytes=1 << 30, loss=0.5, file="train.py", line=123, function="update_ema"
+        )
+        for r in hanging_snapshot(3).ranks
+    )
+    texts = {width: " ".join(cells(ranks[0], choose_columns(ranks, width))) for width in (100, 160)}
+    assert "memory" not in header(choose_columns(ranks, 100))
+    assert "memory" in header(choose_columns(ranks, 160))
+    for width, text in texts.items():
+        assert wait_of(ranks[0]) in text and "train.py:123 in update_ema" in text
+        assert len(text) <= width
+
+
+def test_the_title_leaves_out_folders_of_program_and_script() -> None:
+    snapshot = healthy_snapshot()
+    run = msgspec.structs.replace(
+        snapshot.run, command=("/opt/env/bin/torchrun", "/home/a/train.py", "--data", "/mnt/data")
+    )
+    shown = title(msgspec.structs.replace(snapshot, run=run))
+    assert shown.endswith(" · torchrun train.py --data /mnt/data")
 
 
 def test_the_pages_besides_the_ranks() -> None:

@@ -19,7 +19,7 @@ from allaboard.facts import Finding, JobView, Stage
 from allaboard.formats.secret_hints import redact
 from allaboard.report.clock_time import clock_time, note_line
 from allaboard.report.finding_text import finding_lines
-from allaboard.report.plain_text import clean, output_width
+from allaboard.report.plain_text import clean, output_width, wrap_words
 from allaboard.report.stack_text import all_stacks_lines
 
 STDERR = 2
@@ -73,13 +73,19 @@ class Announcer:
         if self.audience is not None:
             self.audience.publish_note(utc_time, text)
         if to_terminal and not self._quiet:
-            self.terminal.write_line(note_line(text, utc_time))
+            self._print_note(text, utc_time)
 
     def print_line(self, text: str) -> None:
         """Print one note; the journal has it in another form."""
-        self.terminal.write_line(
-            note_line(clean(redact(text)), self.clock.utc(self.clock.monotonic()))
-        )
+        self._print_note(clean(redact(text)), self.clock.utc(self.clock.monotonic()))
+
+    def _print_note(self, text: str, utc_time: str) -> None:
+        """Print a note: in one line where a program may read it, between words broken on a terminal."""
+        line = note_line(text, utc_time)
+        is_wrapped = self.terminal.is_tty
+        lines = wrap_words(line, output_width(STDERR), indent="    ") if is_wrapped else [line]
+        for part in lines:
+            self.terminal.write_line(part)
 
     def print_after_end(self, text: str) -> None:
         """Print one note when the journal is complete and the terminal's own thread has ended."""

@@ -22,5 +22,7 @@ def progress_line(view: JobView) -> str:
         stalled_for = f"{view.now - view.progress_at:.0f} s"
         if line := pause_line(view):
             return f"{line} for {stalled_for}"
-        return f"no progress for {stalled_for}; collecting stack traces"
+        if any(m.stack is None for m in members if m.alive):
+            return f"no progress for {stalled_for}; collecting stack traces"
+        return f"no progress for {stalled_for}"
     return ""

@@ -15,6 +15,15 @@ TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others. Its ``dtype`` is
 GroupKey = tuple[str, int]
 """Name of a group, and the round of init that made it."""
 
+JITTED_GROUP = "jitted"
+"""First word of the name under which JAX's jitted calls over several processes are counted."""
+
+
+def is_jitted(key: GroupKey) -> bool:
+    """Return True if the calls of this group are JAX's: calls without communication among them may differ
+    between processes by right."""
+    return key[0].partition(" ")[0] == JITTED_GROUP
+
 
 class Signature(msgspec.Struct, frozen=True):
     """One call of a collective as a rank made it."""

@@ -98,19 +98,31 @@ def _claim(view: JobView, stall: Stall, member: Member, wait: LockWait | None) -
     if user_frame is not None:
         evidence.append(Evidence(user_frame.text, f"{user_frame.file}:{user_frame.line}"))
     itself = ", which it holds itself through another descriptor" if holds_it_itself else ""
+    waiting_holders = _waiting_holders(stall, member, wait)
+    held_by = f", held by {name_members(waiting_holders)}," if waiting_holders else ""
+    if holds_it_itself:
+        fix = _advise_own_lock(member, path, user_frame)
+    elif waiting_holders:
+        fix = _advise_release(member, waiting_holders[0])
+    else:
+        fix = command_on_host(view, member, _holder_command(holders))
     return Claim(
         summary=f"{member.who.name} waits for the file lock {path}".rstrip()
-        + itself
+        + (itself or held_by)
         + (f" at {user_frame}" if user_frame is not None else "")
-        + "; the others wait for it",
+        + ("; the holder and the others wait for it" if held_by else "; the others wait for it"),
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=_advise_own_lock(member, path, user_frame)
-        if holds_it_itself
-        else command_on_host(view, member, _holder_command(holders)),
+        fix=fix,
         certainty=Certainty.CERTAIN if _is_deadlock(stall, member, wait) else Certainty.LIKELY,
         since=stalled_since(view),
     )
+
+
+def _waiting_holders(stall: Stall, member: Member, wait: LockWait | None) -> list[Member]:
+    """Return the holders of the lock that wait for this member in a collective."""
+    pids = wait.holders if wait is not None else ()
+    return [m for m in stall.waiting if m.who.host == member.who.host and m.who.pid in pids]
 
 
 def _member_holders(stall: Stall, member: Member, wait: LockWait) -> str:
@@ -122,6 +134,16 @@ def _member_holders(stall: Stall, member: Member, wait: LockWait) -> str:
 
 def _holder_command(holders: str) -> str:
     return f"ps -fp {holders.replace(' ', '')}   # the holder of the lock" if holders else "lslocks"
+
+
+def _advise_release(member: Member, holder: Member) -> str:
+    """Return advice for a lock that a rank holds across a collective."""
+    frame = holder.stack.user if holder.stack is not None else None
+    location = f" at {frame.file}:{frame.line}" if frame is not None else ""
+    return (
+        f"let {holder.who.name} release the lock before it waits for the others{location}: "
+        f"{member.who.name} cannot come there without the lock"
+    )
 
 
 def _advise_own_lock(member: Member, path: str, user_frame: Frame | None) -> str:
@@ -151,6 +173,16 @@ RULE = Rule(
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
+        ),
+        "a rank holds it across a collective": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_LINE)),
+                waiting_member(2),
+                lock_waits=(LockWait(101, (100,), "/tmp/cache.lock"),),
+            ),
+            "worker 1 waits for the file lock /tmp/cache.lock, held by worker 0, at train.py:20 in "
+            "cached; the holder and the others wait for it",
         ),
         "it deadlocks with itself": (
             stalled_job(

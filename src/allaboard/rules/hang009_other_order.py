@@ -14,12 +14,18 @@ rank reduces, an early `continue`, a loop over a set or dict whose order differs
 A call need not be in your own code. "DDP buffer broadcast" is the forward of a model that DDP wraps: it sends
 the buffers (the statistics of batch normalisation, for example) from rank 0 to all others, also in
 evaluation. Where one rank runs the model alone, call `model.module(...)`.
+
+In JAX the calls of jitted functions over devices of several processes are compared, once the job stands still
+or has failed. All of these processes must make them, also for a metric that only one of them prints. Such a
+call without communication would not block, so this finding is likely there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from allaboard.analysis.collectives.collective_mismatch import (
     MismatchKind,
@@ -29,10 +35,16 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, JobView, Loop, Signature, Stage
-from allaboard.facts.collective_calls import NEW_GROUP
+from allaboard.facts import Certainty, Claim, JobView, Loop, Member, Signature, Stage
+from allaboard.facts.collective_calls import JITTED_GROUP, NEW_GROUP, is_jitted
 from allaboard.facts.outcome import Retry
-from allaboard.facts.samples import USER, member_with_calls, sample_job, sample_signature
+from allaboard.facts.samples import (
+    USER,
+    member_with_calls,
+    sample_job,
+    sample_signature,
+    stalled_job,
+)
 
 _OWN_CALL_ADVICE = {
     "DDP buffer broadcast": "let all ranks run the DDP model, or call model.module(...) where one rank "
@@ -63,7 +75,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if are_different_models(outlier_call, expected_call):
             outlier_text = f"ran the backward of a DDP model of {outlier_call.elements} parameters"
             expected_text = f"that of one of {expected_call.elements}"
-        yield mismatch_claim(
+        claim = mismatch_claim(
             view,
             mismatch,
             outlier_text,
@@ -72,12 +84,16 @@ def check(view: JobView) -> Iterator[Claim]:
             if batch_counts is not None
             else _advice(outlier_call, expected_call),
         )
+        if is_jitted(mismatch.group):
+            claim = msgspec.structs.replace(claim, certainty=Certainty.LIKELY, corrupts=False)
+        yield claim
 
 
 def _advice(*calls: Signature) -> str:
     """Return what to do about these calls, one of which only some ranks make."""
     own_advice = next((a for c in calls if (a := _OWN_CALL_ADVICE.get(c.op))), "")
-    return own_advice or "make all ranks call the same collectives in the same order"
+    what = "jitted functions" if all(c.op.startswith("jit ") for c in calls) else "collectives"
+    return own_advice or f"make all ranks call the same {what} in the same order"
 
 
 def _with_batches(batches: int, over: bool = False) -> dict[str, Any]:
@@ -90,6 +106,14 @@ _BARRIER = sample_signature("barrier", line=51, dtype="")
 _CAST = sample_signature("broadcast", line=33, root=0)
 _JUDGE = sample_signature("DDP backward", line=19, elements=2177, shape="2177")
 _MAKER = sample_signature("DDP backward", line=25, elements=3168, shape="3168")
+
+
+def _jitted_member(rank: int, *calls: Signature) -> Member:
+    return member_with_calls(rank, *calls, size=2, group=JITTED_GROUP)
+
+
+_TRAIN = sample_signature("jit train_step", dtype="", shape="")
+_VALIDATE = sample_signature("jit validation_loss", line=52, dtype="", shape="")
 
 
 RULE = Rule(
@@ -126,6 +150,13 @@ RULE = Rule(
         "two ranks": (
             sample_job(member_with_calls(0, _STEP, size=2), member_with_calls(1, _CAST, size=2)),
             "rank 1 called broadcast where rank 0 called all_reduce",
+        ),
+        "a function of JAX that one process calls": (
+            stalled_job(
+                _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN),
+                _jitted_member(1, _TRAIN, _TRAIN),
+            ),
+            "rank 1 called jit train_step where rank 0 called jit validation_loss",
         ),
         "it left its loop too early": (
             sample_job(
@@ -166,6 +197,9 @@ RULE = Rule(
             member_with_calls(0, _STEP, _CAST),
             member_with_calls(1, _STEP),
             member_with_calls(2, _STEP, _CAST),
+        ),
+        "a function of JAX that one process calls, and all go on": sample_job(
+            _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN), _jitted_member(1, _TRAIN, _TRAIN)
         ),
         "another line": sample_job(
             member_with_calls(0, _STEP),

@@ -11,7 +11,7 @@ from allaboard.analysis.collectives.parted_places import PartedPlaces, find_part
 from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
-from allaboard.facts.collective_calls import NEW_GROUP, GroupKey
+from allaboard.facts.collective_calls import NEW_GROUP, GroupKey, is_jitted
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature, stalled_job
 
 
@@ -173,6 +173,8 @@ def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Eviden
 def describe_group(view: JobView, key: GroupKey) -> str:
     """Return how a person would point at a group: "the default group", or "the group of ranks 0, 1"."""
     state = next((s for m in view.members for s in m.groups if s.key == key), None)
+    if is_jitted(key):
+        return "the jitted calls over several processes"
     if state is None or not state.ranks:
         return f"group {key[0]}"
     declared_members = sum(1 for m in view.members if m.declared is not None)

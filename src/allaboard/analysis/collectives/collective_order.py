@@ -13,7 +13,7 @@ import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
-from allaboard.facts.collective_calls import GroupKey
+from allaboard.facts.collective_calls import GroupKey, is_jitted
 from allaboard.facts.memo import cached_per_view
 
 MAX_TRACED_MEMBERS = 64
@@ -61,7 +61,9 @@ def groups_with_diverged_sites(view: JobView) -> dict[GroupKey, int]:
     """Return the groups in which only the places of the calls differ, not the calls themselves."""
     calls = diverged_groups(view)
     return {
-        k: n for k, n in _find_diverged(view, lambda state: state.paths).items() if k not in calls
+        k: n
+        for k, n in _find_diverged(view, lambda state: state.paths).items()
+        if k not in calls and not is_jitted(k)
     }
 
 
@@ -287,7 +289,9 @@ def _judge_difference(
         calls=calls,
         majority_call=majority_call,
         outliers=outliers,
-        complete=len(calls) >= size or view.stalled or has_majority or view.ended,
+        complete=view.stalled
+        or view.ended
+        or (not is_jitted(key) and (len(calls) >= size or has_majority)),
     )
 
 

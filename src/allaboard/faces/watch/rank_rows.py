@@ -61,7 +61,13 @@ COLUMNS = (
     Column("at", 0, 9, place_of),
 )
 MIN_FREE_CHARS = 36
-"""Room that the columns without a width need together."""
+"""Room that the columns without a width need together, however short their texts are."""
+MIN_FREE_WIDTH = 12
+"""Characters of a column without a width."""
+MAX_MEASURED_RANKS = 256
+"""Ranks whose texts decide how wide these columns are: thousands would delay the screen."""
+ROOM_FOR_PLACES = 8
+"""Columns below this importance make room for whom a rank waits for, and for its line."""
 
 
 def select_ranks(
@@ -69,18 +75,18 @@ def select_ranks(
 ) -> list[RankState]:
     """Return the ranks that are shown, in their order. ``search`` is a part of a name, host or place, or a
     rank."""
-    wanted = FILTERS[filter_name]
-    words = search.lower().split()
-    shown = [r for r in ranks if wanted(r) and (not words or _matches(r, words))]
+    passes_filter = FILTERS[filter_name]
+    terms = search.lower().split()
+    shown = [r for r in ranks if passes_filter(r) and (not terms or _matches(r, terms))]
     return sorted(shown, key=ORDERS[order_name])
 
 
-def _matches(rank: RankState, words: Sequence[str]) -> bool:
+def _matches(rank: RankState, terms: Sequence[str]) -> bool:
     text = (
         f"{rank.name} rank {rank.rank} {rank.host} {rank.pid} {rank.activity} {rank.operation} {rank.file} "
         f"{rank.function} {rank.end}"
     ).lower()
-    return all(word in text for word in words)
+    return all(term in text for term in terms)
 
 
 def choose_columns(ranks: Sequence[RankState], width: int) -> tuple[Column, ...]:
@@ -94,21 +100,43 @@ def choose_columns(ranks: Sequence[RankState], width: int) -> tuple[Column, ...]
         empty.add("gpu")
     if all(r.loss is None and not r.loss_text for r in ranks):
         empty.add("loss")
+    if not any(r.steps_per_s for r in ranks):
+        empty.add("steps/s")
     columns = [c for c in COLUMNS if c.title not in empty]
+    needs = {c.title: _needed_width(c, ranks) for c in columns if not c.width}
     fixed = [c for c in columns if c.width]
-    while fixed and sum(c.width + 1 for c in fixed) + MIN_FREE_CHARS > width:
+    while fixed:
+        free_chars = width - sum(c.width + 1 for c in fixed)
         least = min(fixed, key=lambda c: c.importance)
-        if least.importance >= 9:
+        needed_chars = sum(needs.values()) + len(needs) if least.importance < ROOM_FOR_PLACES else 0
+        if free_chars >= max(MIN_FREE_CHARS, needed_chars) or least.importance >= 9:
             break
         fixed.remove(least)
-    free_width = max(12, width - sum(c.width + 1 for c in fixed) - 1)
-    free = [c for c in columns if not c.width]
+    widths = _share_width(needs, width - sum(c.width + 1 for c in fixed) - len(needs))
     kept_titles = {c.title for c in fixed}
     return tuple(
-        c if c.width else c._replace(width=free_width // len(free))
+        c if c.width else c._replace(width=widths[c.title])
         for c in columns
         if not c.width or c.title in kept_titles
     )
+
+
+def _needed_width(column: Column, ranks: Sequence[RankState]) -> int:
+    """Return the width of the longest text, in steps of four: a duration that grows moves no column."""
+    longest = max((len(column.text(r)) for r in ranks[:MAX_MEASURED_RANKS]), default=0)
+    return max(MIN_FREE_WIDTH, -(-longest // 4) * 4)
+
+
+def _share_width(needs: dict[str, int], width: int) -> dict[str, int]:
+    """Return the width of each column without one: the shortest gets what it needs, the last all that is
+    left."""
+    widths = {}
+    free_chars = max(width, MIN_FREE_WIDTH * len(needs))
+    for number, (title, need) in enumerate(sorted(needs.items(), key=lambda item: item[1])):
+        others = len(needs) - number - 1
+        widths[title] = min(need, free_chars // (others + 1)) if others else free_chars
+        free_chars -= widths[title]
+    return widths
 
 
 def header(columns: Sequence[Column]) -> str:

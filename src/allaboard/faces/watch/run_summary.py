@@ -41,7 +41,17 @@ def title(snapshot: Snapshot) -> str:
     where = f" on {hosts} host{'s' if hosts != 1 else ''}" if hosts else ""
     partial = "" if run.leads else f" (only those of {run.host}: another host leads)"
     parts = [run.framework or "framework not known yet", f"{ranks}{where}{partial}"]
-    return clean(" · ".join([*parts, " ".join(run.command) or run.job]))
+    return clean(" · ".join([*parts, _short_command(run.command) or run.job]))
+
+
+def _short_command(command: tuple[str, ...]) -> str:
+    """Return the command without the folders of its program and scripts, which would fill the line."""
+    return " ".join(
+        argument.rpartition("/")[2] or argument
+        if number == 0 or argument.endswith(".py")
+        else argument
+        for number, argument in enumerate(command)
+    )
 
 
 def headline(snapshot: Snapshot) -> str:

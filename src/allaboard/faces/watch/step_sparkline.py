@@ -13,8 +13,8 @@ STALL_MARK = "×"
 """In place of a bar while no step was done."""
 OUTLIER_FACTOR = 1.5
 """How many times the median a step takes that is an outlier."""
-SPARE_CHARS = 34
-"""Room for the figures beside the line."""
+MIN_COLUMNS = 10
+"""Bars of the line in a narrow terminal."""
 
 Piece = tuple[str, str]
 
@@ -27,10 +27,14 @@ def sparkline(points: Iterable[Point], width: int) -> list[Piece]:
     times = [p.step_s for p in begun if p.step_s is not None]
     if len(times) < 2:
         return []
-    columns = _columns(begun, max(10, width - SPARE_CHARS))
     median_s = median(times)
     outliers = sum(t > OUTLIER_FACTOR * median_s for t in times)
-    pieces: list[Piece] = [("step ", "dim")]
+    title = "step "
+    figures = f" median {format_step_time(median_s)}, longest {format_step_time(max(times))}"
+    if outliers:
+        figures += f", {outliers} slow"
+    columns = _columns(begun, max(MIN_COLUMNS, width - len(title) - len(figures)))
+    pieces: list[Piece] = [(title, "dim")]
     low, high = min(times), max(max(times), 1.25 * median_s)
     for value in columns:
         if value is None:
@@ -39,9 +43,6 @@ def sparkline(points: Iterable[Point], width: int) -> list[Piece]:
             level = int((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0
             style = "bold red" if value > OUTLIER_FACTOR * median_s else "green"
             pieces.append((BARS[level], style))
-    figures = f" median {format_step_time(median_s)}, longest {format_step_time(max(times))}"
-    if outliers:
-        figures += f", {outliers} slow"
     return [*pieces, (figures, "dim")]
 
 

@@ -71,7 +71,8 @@ def waiting_member(rank: int, **changes: Any) -> Member:
 
 
 def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
-    """Return a member that made these calls in the default group."""
+    """Return a member that made these calls in the default group, or in ``group``."""
+    group = changes.pop("group", "0")
     digest, path, calls, paths = 0, 0, [], []
     for signature in signatures:
         digest = (digest * 1000003 + signature.required) & 0xFFFFFFFF
@@ -79,7 +80,7 @@ def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **change
         path = (path * 1000003 + crc32(repr(signature.site).encode())) & 0xFFFFFFFF
         paths.append((len(calls), path))
     state = GroupState(
-        name="0",
+        name=group,
         round=1,
         number=len(calls),
         since=90.0,
@@ -91,7 +92,7 @@ def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **change
     )
     fields: dict[str, Any] = {
         "groups": (state,),
-        "traces": (Traced("0", 1, 1, tuple(calls)),),
+        "traces": (Traced(group, 1, 1, tuple(calls)),),
     }
     return sample_member(rank, **(fields | changes))
 

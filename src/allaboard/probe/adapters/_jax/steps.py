@@ -17,6 +17,7 @@ import weakref
 from ... import member
 from ...collective_calls import FOREIGN
 from . import arrays
+from .global_calls import MAX_JUDGED_CALLS, GlobalCalls
 from .losses import Returned
 
 TYPE_CHECKING = False
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
     from typing import Any
+
+    from ...blackbox import Box
 
 MAX_FUNCTIONS = 1024
 """Functions that are told apart: a program that jits anew in every step must not fill the memory."""
@@ -44,15 +47,26 @@ _LIBRARY_PATHS = (*FOREIGN, "/allaboard/probe/")
 class _Jitted:
     """One jitted function: how often it was called, and how many of its results it was given again."""
 
-    __slots__ = ("calls", "carried_over", "is_programs_own", "label", "references", "returned")
+    __slots__ = (
+        "calls",
+        "carried_over",
+        "is_programs_own",
+        "label",
+        "name",
+        "processes",
+        "references",
+        "returned",
+    )
 
     def __init__(self, fun: Any) -> None:
         self.references: dict[int, Any] = {}
         is_pmap = _is_pmap(fun)
         self.is_programs_own = is_pmap or not _is_of_jax(fun)
-        self.label = ("jit %s" % ("pmap" if is_pmap else getattr(fun, "__name__", ""))).encode()[
-            :60
-        ]
+        self.name = "jit %s" % ("pmap" if is_pmap else getattr(fun, "__name__", ""))
+        self.label = self.name.encode()[:60]
+        self.processes: tuple[int, ...] | None = None
+        """The processes that take part in its calls; () if it is this one alone, or it differs, None if that
+        is not known yet."""
         self.calls = 0
         self.carried_over = 0
         """Most arrays that one call was given of those that the call before had returned."""
@@ -85,6 +99,28 @@ class Steps:
         self._last_site: tuple[object, int] | None = None
         self._noted_sites = 0
         self._returned = Returned()
+        self._global_calls = GlobalCalls()
+        self._counted_call: object = None
+        """The jitted function whose call was counted before it was made."""
+
+    def begin(self, fun: Any, args: Any) -> None:
+        """Count a call that may compile before it is made: what it waits for keeps it from coming back."""
+        try:
+            jitted, box = self._known.get(id(fun)), member.here.box
+            if jitted is not None and box is not None:
+                self._global_calls.judge_arguments(jitted, self._leaves(args))
+                if jitted.processes:
+                    self._global_calls.note(box, jitted, sys._getframe(2))
+                    self._counted_call = jitted
+        except Exception:
+            pass  # as in `__call__`
+
+    def _count(self, box: Box, jitted: _Jitted, output: Any, frame: FrameType) -> None:
+        counted, self._counted_call = self._counted_call, None
+        if jitted.calls <= MAX_JUDGED_CALLS:
+            self._global_calls.judge_result(jitted, self._leaves(output))
+        if counted is not jitted:
+            self._global_calls.note(box, jitted, frame)
 
     def __call__(self, fun: Any, args: Any, kwargs: Any, output: Any) -> None:
         box = member.here.box
@@ -99,6 +135,7 @@ class Steps:
             if slot is None or not slot.main or slot.depth:
                 return
             jitted.calls += 1
+            self._count(box, jitted, output, sys._getframe(1))
             if jitted.calls <= FOLLOWED_CALLS + 1 and not member.here.steps_told:
                 self._follow(jitted, (args, kwargs), output)
             if member.here.steps_told:
@@ -277,6 +314,7 @@ def slow(module: Any) -> None:
         label = _steps[0].label(fun) if slot is not None and not slot.depth else None
         if slot is None or label is None or not slot.main or arrays.staged(core):
             return call(p, flat, fun, args, kwargs)
+        _steps[0].begin(fun, (args, kwargs))
         slot.enter(label)
         try:
             result = call(p, flat, fun, args, kwargs)
