@@ -160,3 +160,15 @@ def test_a_script_that_sets_tf_config_itself_is_not_told_to_be_given_it() -> Non
     chief = msgspec.structs.replace(task("chief:0", CONNECTS), set_by_program=("TF_CONFIG",))
     (one,) = diagnosed(chief, *SERVERS[:2]).findings
     assert one.fix == "start ps 0 on its host, as the others were started"
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_a_cluster_of_which_the_program_knows_nothing_calls_no_task_late(framework: str) -> None:
+    waits = Frame("/site-packages/torch/distributed/distributed_c10d.py", 1, "all_reduce")
+    sleeping = Frame("/home/u/train.py", 3, "<module>", "time.sleep(25)")
+    cluster = {"worker": ["h:2", "h:3"]}
+    answer = diagnosed(
+        task("worker:0", waits, listens=False, cluster=cluster, framework=framework),
+        task("worker:1", sleeping, listens=False, cluster=cluster, framework=framework),
+    )
+    assert not [f.rule for f in answer.findings if f.rule.startswith("JOIN")]

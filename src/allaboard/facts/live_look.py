@@ -72,6 +72,12 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     nothing."""
 
     @property
+    def trains_without_tensorflow(self) -> bool:
+        """True if it has loaded another framework alone: a TF_CONFIG in its environment is not its own
+        (`allaboard run` sets the variables of all frameworks)."""
+        return self.member.framework in ("torch", "jax")
+
+    @property
     def stated(self) -> dict[str, str]:
         """Everything that states its place in the job, by variable."""
         return {**self.variables, **self.arguments}

@@ -57,6 +57,8 @@ def name_tasks(ranks: Sequence[Present]) -> list[Present]:
 
 
 def _named(process: Present) -> Present:
+    if process.trains_without_tensorflow:
+        return process
     spec = resolve(process.stated)
     index = spec.index.integer if spec.index is not None else None
     if not spec.cluster or spec.job is None or index is None:
@@ -138,6 +140,8 @@ def explain_absence(finding: Finding, roll: TaskRollCall) -> Finding:
 
 def _cluster(process: Present) -> dict[str, str]:
     """Return task to address for all tasks that take part in the process's cluster, in the order of ranks."""
+    if process.trains_without_tensorflow:
+        return {}
     return {f"{job}:{i}": a.text for job, i, a in resolve(process.stated).ranked_tasks}
 
 

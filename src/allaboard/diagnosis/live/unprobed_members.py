@@ -97,6 +97,8 @@ def _declared(person: Present) -> Declared | None:
     spec = resolve(variables)
     tasks = ((job, i, address.text) for job, i, address in spec.ranked_tasks)
     cluster = {f"{job}:{i}": text for job, i, text in tasks if job in ("chief", "worker")}
+    if person.trains_without_tensorflow:
+        cluster = {}
     size = len(cluster) or _size_for_framework(spec)
     context = read_launcher_context(variables)
     if context is None or who.rank < 0 or size < 2:
