@@ -1,7 +1,7 @@
 """How long from the command to the first training step, and from where the time comes.
 
 The same script (jobs/first_step.py, PyTorch DDP on gloo) is started by `allaboard run -n N`, by
-torchrun and by a bare loop of Popen, in turns whose order rotates; k rounds. A moment counts when
+torchrun and by a bare loop of Popen, and with `--warm` (one import for all ranks), in turns whose order rotates; k rounds. A moment counts when
 the last rank has reached it, in seconds since the command. Every round gives one ratio to torchrun;
 the table has their minimum, median and maximum. The first line alone is also measured for one plain
 `python script` against `allaboard run script`, in the same rounds.
@@ -25,6 +25,7 @@ MOMENTS = ("first line", "init done", "first step", "end", "command done")
 JOB = str(sheet.JOBS / "first_step.py")
 TARGETS = (("first line", 0.3), ("init done", 0.93))
 TARGET_MS = 150.0
+WARM_TARGET = 0.55
 
 
 def shell_loop(
@@ -65,6 +66,7 @@ def start(way: str, n: int, python: str, marks: Path, environment: dict[str, str
         "torchrun": [python, "-m", "torch.distributed.run", "--nproc-per-node", str(n), *words],
         "allaboard": sheet.allaboard(*run, "-n", n, *words),
         "python, one": [python, *words, "--first-line-only"],
+        "allaboard --warm": sheet.allaboard(*run, "--warm", "-n", n, *words),
         "allaboard, one": sheet.allaboard(*run, *words, "--first-line-only"),
     }[way]
     return subprocess.run(
@@ -101,7 +103,7 @@ def differences(rounds: list[dict[str, Any]], way: str, base: str) -> list[float
 
 
 def body(rounds: list[dict[str, Any]], ways: list[str]) -> str:
-    """The three tables."""
+    """The four tables."""
     seconds = sheet.table(
         ("launcher", *MOMENTS),
         [
@@ -116,6 +118,17 @@ def body(rounds: list[dict[str, Any]], ways: list[str]) -> str:
             for m in MOMENTS
         ],
     )
+    warm = sheet.table(
+        ("allaboard --warm / torchrun", "min", "median", "max", "target", "met"),
+        [
+            (
+                m,
+                *(found := ratios(rounds, "allaboard --warm", "torchrun", m)),
+                *_judged_warm(found[1], m),
+            )
+            for m in MOMENTS
+        ],
+    )
     added = sheet.table(
         ("first line later than", "min (ms)", "median", "max", "target", "met"),
         [
@@ -123,12 +136,16 @@ def body(rounds: list[dict[str, Any]], ways: list[str]) -> str:
             for way, base in (("allaboard, one", "python, one"), ("allaboard", "shell loop"))
         ],
     )
-    return f"Seconds since the command, median:\n\n{seconds}\n{against}\n{added}"
+    return f"Seconds since the command, median:\n\n{seconds}\n{against}\n{warm}\n{added}"
 
 
 def _judged(value: float, moment: str) -> tuple[object, object]:
     target = dict(TARGETS).get(moment)
     return (None, None) if target is None else (target, value <= target)
+
+
+def _judged_warm(value: float, moment: str) -> tuple[object, object]:
+    return (WARM_TARGET, value <= WARM_TARGET) if moment == "init done" else (None, None)
 
 
 def main() -> None:
@@ -138,7 +155,14 @@ def main() -> None:
     options = parser.parse_args()
     facts = sheet.circumstances(options.python) | {"rounds": options.k, "ranks": options.n}
     environment = sheet.environment(options.python)
-    ways = ["allaboard", "torchrun", "shell loop", "allaboard, one", "python, one"]
+    ways = [
+        "allaboard",
+        "allaboard --warm",
+        "torchrun",
+        "shell loop",
+        "allaboard, one",
+        "python, one",
+    ]
     for way in ways:  # files into the page cache, byte code into its own; not counted
         once(way, options.n, options.python, environment)
     rounds: list[dict[str, Any]] = []

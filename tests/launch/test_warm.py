@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.serving import standby
+from allaboard.launch.serving import script_imports, standby
 
 SCRIPT = b"""
 import os
@@ -26,7 +26,7 @@ if True:
 
 
 def test_what_the_top_level_does_is_done_in_its_order() -> None:
-    assert standby.early_steps(SCRIPT) == [
+    assert script_imports.early_steps(SCRIPT) == [
         ("os", None, False),
         ("A", "1", False),
         ("B", "2", True),
@@ -37,7 +37,7 @@ def test_what_the_top_level_does_is_done_in_its_order() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"x = (", b"\0", b"\xff\xfe"])
 def test_what_is_not_python_tells_nothing(text: bytes) -> None:
-    assert standby.early_steps(text) == []
+    assert script_imports.early_steps(text) == []
 
 
 @pytest.mark.parametrize("way", ["script", "module"])

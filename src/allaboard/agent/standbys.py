@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.options import Options
 from allaboard.agent.ps_snapshot_process import SnapshotProcess
 from allaboard.agent.standby_process import StandbyProcess
 from allaboard.agent.worker_processes import WorkerProcesses
+from allaboard.launch.fork_server_link import FORK_SERVER_NUMBER
 from allaboard.launch.local_workers import Launch
 from allaboard.launch.standby_ranks import StandbyRanks
 from allaboard.policy.restart.standby_start import is_standby_due
@@ -40,6 +42,7 @@ class Standbys:
         workers.standing_by = ranks.ready_pids
         self.task = StandbyProcess(launch, workers, options.restarts)
         self.snapshots = SnapshotProcess(launch, workers, announcer, wake)
+        workers.add_helper(FORK_SERVER_NUMBER, self._report_unfit_server)
 
     def start_if_due(self, status: JobStatusPort, now: float) -> None:
         """Start what is due in this state of the job."""
@@ -55,6 +58,12 @@ class Standbys:
             )
             if line:
                 self._announcer.write_line(line)
+
+    def _report_unfit_server(self, message: dict[str, Any]) -> None:
+        if "failed" in message:
+            self._announcer.write_line(
+                f"--warm: {message['why']}; the workers start in the ordinary way"
+            )
 
     def close(self) -> None:
         """End what was started for this attempt; ranks that have finished their imports stay."""

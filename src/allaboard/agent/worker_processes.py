@@ -187,6 +187,9 @@ class WorkerProcesses:
         """Send a signal to every worker or, with ``group``, to its whole process group, as a terminal
         does."""
         self._has_signalled = True
+        if len(self._pids) < len(self._output.logs):
+            # Those that are still to be forked (--warm) have no process that could hear it.
+            self.send_to_reaper({"do": "withdraw"})
         for pid in self._pids.values():
             self.send_to_reaper({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
@@ -270,6 +273,9 @@ class WorkerProcesses:
             self._pids[worker] = 0
             self.failed_to_start = True
             self._write_line(f"worker {worker} could not be started: {message['why']}")
+        elif "withdrawn" in message:
+            self._ended.add(int(message["withdrawn"]))
+            self._pids[int(message["withdrawn"])] = 0
         elif "exited" in message:
             if message["signal"] in SHARED_SIGNALS and not self._has_signalled:
                 asyncio.get_running_loop().call_later(

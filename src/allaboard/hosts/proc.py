@@ -164,7 +164,9 @@ def command_line(pid: int) -> list[str]:
         data = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return []
-    return [part.decode("utf-8", "replace") for part in data.split(b"\0")[:-1]]
+    # A process that has overwritten its command line with a shorter one shows more zeros behind it.
+    words = data.rstrip(b"\0").split(b"\0") if data else []
+    return [word.decode("utf-8", "replace") for word in words]
 
 
 def environment_variable(pid: int, name: str) -> str | None:

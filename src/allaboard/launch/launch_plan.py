@@ -37,6 +37,10 @@ class LaunchPlan(NamedTuple):
     """True if a process waits to take the place of a task that ends."""
     standby_ranks: int = 0
     """Number of workers for which processes stand by, to start in the next round with their imports done."""
+    is_warm: bool = False
+    """True if the workers are forked from one process that has imported for all of them."""
+    stays_warm: bool = False
+    """True if that process stays for the rounds to come."""
     tasks_may_return: bool = False
     """True if a task may be restarted alone."""
     snapshot_interval_s: float = 0.0

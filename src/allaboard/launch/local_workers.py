@@ -20,11 +20,12 @@ from typing import NamedTuple
 from allaboard.errors import AllaboardError, describe_os_error
 from allaboard.hosts import open_file_limit, pidfd
 from allaboard.launch import serving
+from allaboard.launch.fork_server_link import FORK_SERVER_NUMBER, WARM_VARIABLE
 from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.open_file_limit import raise_limit
 from allaboard.launch.port_reservation import NoFreePortError
 from allaboard.launch.worker_environments import worker_environments
-from allaboard.launch.worker_streams import open_streams
+from allaboard.launch.worker_streams import StreamPair, open_streams
 from allaboard.probe import blackbox_folder
 from allaboard.probe.layout import IMPORTS_PREFIX
 
@@ -216,8 +217,12 @@ def _spawn_all(
     started_at: float,
     take_standby: TakeStandby | None = None,
 ) -> Launch:
+    first_streams = None
+    if plan.is_warm and not plan.round:
+        first_streams = _start_fork_server(plan, end, environments)
     workers = [
-        (take_standby(index, e) if take_standby else None) or _spawn(plan, end, index, e)
+        (take_standby(index, e) if take_standby else None)
+        or _spawn(plan, end, index, e, None if index else first_streams)
         for index, e in enumerate(environments)
     ]
     running = Launch(
@@ -234,10 +239,38 @@ def _spawn_all(
     return running
 
 
-def _spawn(plan: LaunchPlan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
+def _start_fork_server(
+    plan: LaunchPlan, end: socket.socket, environments: list[dict[str, str]]
+) -> StreamPair:
+    """Ask the reaper for the process that imports for all workers, with the variables that are the same for
+    all. Return the streams of the first worker: what the imports print is its output."""
+    streams = open_streams(0 in plan.on_terminal)
+    program = str(Path(serving.__file__).with_name("fork_server.py"))
+    limit = "0" if plan.stays_warm else str(plan.size)
+    descriptor = ""  # filled in by the reaper, see `fork_server_link.DESCRIPTOR_ARGUMENT`
+    command = [plan.command[0], program, descriptor, limit, *plan.command[1:]]
+    shared = set.intersection(*(set(environment.items()) for environment in environments))
+    variables = {**dict(shared), WARM_VARIABLE: "1"}
+    try:
+        _send_spawn(end, FORK_SERVER_NUMBER, command, variables, streams, {"serves": True})
+    except OSError:
+        streams.close_our_ends()
+        streams.close_worker_ends()
+        raise
+    return streams
+
+
+def _spawn(
+    plan: LaunchPlan,
+    end: socket.socket,
+    index: int,
+    environment: dict[str, str],
+    streams: StreamPair | None = None,
+) -> Worker:
     """Asks the reaper for one worker."""
     command = _server_command(plan) if index in plan.served else plan.command
-    return _ask_reaper(end, index, command, environment, index in plan.on_terminal)
+    on_terminal = index in plan.on_terminal
+    return _ask_reaper(end, index, command, environment, on_terminal, plan.is_warm, streams)
 
 
 def _ask_reaper(
@@ -246,32 +279,48 @@ def _ask_reaper(
     command: list[str],
     environment: dict[str, str],
     on_terminal: bool = False,
+    is_forked: bool = False,
+    streams: StreamPair | None = None,
 ) -> Worker:
-    from allaboard.launch import reaper
-
-    working = working_folder()
-    streams = open_streams(on_terminal)
+    streams = streams or open_streams(on_terminal)
     # By it the probe knows whether its standard output is still this pipe.
     environment["ALLABOARD_STDOUT"] = str(os.fstat(streams.worker_out).st_ino)
+    try:
+        _send_spawn(end, index, command, environment, streams, {"fork": True} if is_forked else {})
+    except OSError:
+        streams.close_our_ends()
+        raise
+    finally:
+        # The reaper has copies of its own.
+        streams.close_worker_ends()
+    return Worker(number=index, out=streams.out, err=streams.err, is_terminal=streams.is_terminal)
+
+
+def _send_spawn(
+    end: socket.socket,
+    number: int,
+    command: list[str],
+    environment: dict[str, str],
+    streams: StreamPair,
+    manner: dict[str, bool],
+) -> None:
+    """Send the request for a process; ``manner`` says how it is made, see `reaper`. Raises OSError."""
+    from allaboard.launch import reaper
+
     message = {
         "do": "spawn",
-        "worker": index,
+        "worker": number,
         "command": command,
-        "folder": working,
+        "folder": working_folder(),
         "environment": environment,
+        **manner,
     }
     timeout_before = end.gettimeout()
     end.settimeout(SPAWN_SEND_TIMEOUT_S)  # the reaper forks more slowly than many can be asked for
     try:
         reaper.send_spawn(end, message, [streams.worker_out, streams.worker_err])
-    except OSError:
-        streams.close_our_ends()
-        raise
     finally:
         end.settimeout(timeout_before)
-        # The reaper has copies of its own.
-        streams.close_worker_ends()
-    return Worker(number=index, out=streams.out, err=streams.err, is_terminal=streams.is_terminal)
 
 
 @cache

@@ -9,8 +9,10 @@ for the next one are left alone (``keep``). Workers are killed with it
 (PR_SET_PDEATHSIG), should it die first; what was below them comes to its parent, the guard (`orphan_guard`).
 
 Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (with two descriptors),
-``signal``, ``end``; a long ``spawn`` lies in a file, the third descriptor. Back come ``spawned``, ``failed``,
-``exited``, ``ended``.
+``signal``, ``end``; a long ``spawn`` lies in a file, the third descriptor. One that ``serves`` starts the
+process that forks workers (`fork_server_link`); those with ``fork`` are forked by it, as long as it can, and
+``withdraw`` takes back those that are not yet. Back come ``spawned``, ``failed``, ``withdrawn``, ``exited``,
+``ended``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ from allaboard.launch.descendants import (
     has_children,
     has_ended,
     pids_below,
+)
+from allaboard.launch.fork_server_link import (
+    DESCRIPTOR_ARGUMENT,
+    FORK_SERVER_NUMBER,
+    ForkRequest,
+    ForkServerLink,
 )
 from allaboard.launch.worker_exec import exec_worker, fork_with_pipe
 
@@ -148,6 +156,7 @@ class _Reaper:
         self.streams: set[tuple[int, int]] = set()
         self.spare = False
         self.keep: frozenset[int] = frozenset()
+        self.fork_server: ForkServerLink | None = None
         self.awake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.awake, False)
@@ -159,7 +168,11 @@ class _Reaper:
     def loop(self) -> None:
         agent = self.agent.fileno()
         while True:
-            ready, _, _ = select.select([agent, self.awake], [], [])
+            link = self.fork_server
+            forking = [link.fileno()] if link is not None and link.is_open else []
+            ready, _, _ = select.select([agent, self.awake, *forking], [], [])
+            if forking and forking[0] in ready:
+                self._note_forked()
             if self.awake in ready:
                 self._drain()
                 self._reap()
@@ -188,13 +201,20 @@ class _Reaper:
             pass
 
     def _obey(self, message: dict[str, Any], fds: list[int]) -> None:
-        if message["do"] == "spawn":
+        if message["do"] == "spawn" and message.get("serves"):
+            self._spawn_fork_server(message, fds)
+        elif message["do"] == "spawn" and message.get("fork") and self.fork_server is not None:
+            self.fork_server.ask(ForkRequest(message, fds))
+            self._note_forked()
+        elif message["do"] == "spawn":
             self._spawn(message, fds)
         elif message["do"] == "signal":
             self._signal(message["pid"], message["signal"], message["group"])
+        elif message["do"] == "withdraw":
+            self._withdraw()
         elif message["do"] == "end":
             self.spare = bool(message.get("spare"))
-            self.keep = frozenset(message.get("keep", ()))
+            self.keep = frozenset(message.get("keep", ())) | self._pids_of(FORK_SERVER_NUMBER)
             self._end_all(float(message["grace"]))
             survivors = first_of_each_session(pids_below(os.getpid(), self.keep))
             answer = {"ended": True, "left": survivors} if survivors else {"ended": True}
@@ -241,13 +261,61 @@ class _Reaper:
             os.waitpid(pid, 0)
             self._tell({"failed": message["worker"], "why": error.decode(), "at": asked_at})
             return
-        self.spawned[pid] = message["worker"]
+        self._note_spawned(message["worker"], pid, asked_at)
+
+    def _note_spawned(self, worker: int, pid: int, asked_at: float) -> None:
+        self.spawned[pid] = worker
         self.sessions.add(pid)
         # A new round: that the one before ended well says nothing of it.
         self.spare = False
-        self._tell({"spawned": message["worker"], "pid": pid, "at": asked_at})
+        self._tell({"spawned": worker, "pid": pid, "at": asked_at})
+
+    def _spawn_fork_server(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Start the process that imports for all workers, with its end of a socket."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
+        theirs.set_inheritable(True)
+        message["command"][DESCRIPTOR_ARGUMENT] = str(theirs.fileno())
+        self._spawn(message, fds)
+        theirs.close()
+        self.fork_server = ForkServerLink(ours, send_spawn)
+
+    def _note_forked(self) -> None:
+        """Take over what was forked; start in the ordinary way what will not be."""
+        link = self.fork_server
+        if link is None:
+            return
+        for (message, fds), pid in link.take_forked():
+            for fd in fds:
+                self.streams.add(file_identity(fd))
+                os.close(fd)
+            self._note_spawned(message["worker"], pid, time.monotonic())
+        unserved = link.take_unserved()
+        if unserved:
+            why = link.why_unfit or "the process that imports for all has ended"
+            self._tell({"failed": FORK_SERVER_NUMBER, "why": why})
+        if not link.is_open:
+            self.fork_server = None
+        for message, fds in unserved:
+            self._spawn(message, fds)
+
+    def _withdraw(self) -> None:
+        """Start none of the workers that are not forked yet."""
+        self._note_forked()
+        dropped = self.fork_server.drop_asked() if self.fork_server is not None else []
+        for worker in dropped:
+            self._tell({"withdrawn": worker})
+        if dropped:
+            for pid in self._pids_of(FORK_SERVER_NUMBER):
+                _kill(pid, signal.SIGKILL)
+
+    def _pids_of(self, number: int) -> frozenset[int]:
+        return frozenset(pid for pid, worker in self.spawned.items() if worker == number)
 
     def _reap(self) -> None:
+        # A forked worker's pid is told before it runs, so it is known here before its end is seen.
+        self._note_forked()
         while True:
             try:
                 # Whatever ended, orphans of the workers too: nobody else would reap them.
@@ -280,6 +348,7 @@ class _Reaper:
     def _end_all(self, grace: float) -> None:
         """Send SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left that
         can be ended."""
+        self._withdraw()
         for pid in self._to_end():
             _kill(pid, signal.SIGTERM)
             # What is stopped (Ctrl-Z) meets its SIGTERM only once it goes on.

@@ -78,6 +78,32 @@ def choose_standby_ranks(
     return count
 
 
+def choose_warm(
+    options: argparse.Namespace, workers: int, has_tasks: bool, is_command: bool
+) -> bool:
+    """Return True if this host's workers are forked from a process that imports for all of them; one worker
+    alone has nothing to share.
+
+    Raises:
+        UsageError: the option does not fit the job.
+    """
+    if not options.warm:
+        return False
+    if has_tasks:
+        raise_usage_error("--warm is for jobs without parameter servers; leave out --warm or --ps")
+    if is_command:
+        raise_usage_error(
+            "--warm needs a Python script or -m MODULE; what a command after -- starts is not known. Leave "
+            "--warm out, or leave out -- and the interpreter"
+        )
+    if options.standby is not None:
+        raise_usage_error(
+            "--warm keeps its process for the rounds after a failure too, in the memory of one import; leave "
+            "out --standby"
+        )
+    return workers > 1
+
+
 def _check_several_hosts(joined: LauncherContext, trusted: bool) -> None:
     """Raise UsageError unless the agents of several hosts may end and start each other's workers: that
     takes proof that they belong to the job."""

@@ -28,6 +28,7 @@ from allaboard.options.restart_options import (
     DEFAULT_STOPPED_AFTER_S,
     choose_restart_policy,
     choose_standby_ranks,
+    choose_warm,
 )
 from allaboard.options.run_folder import create_run_folder, working_folder
 from allaboard.options.scheduler_options import check_scheduler_options, choose_scheduler_options
@@ -162,6 +163,8 @@ def _plan_job(
         on_terminal=selection.choose_terminals(tasks, workers) if has_terminal() else frozenset(),
         standby=recovery.standby,
         standby_ranks=choose_standby_ranks(options, workers, bool(tasks), is_command),
+        is_warm=choose_warm(options, workers, bool(tasks), is_command),
+        stays_warm=policy.allowed,
         snapshot_interval_s=recovery.snapshot,
         tasks_may_return=policy.allowed and (bool(tasks) or is_joined),
     )

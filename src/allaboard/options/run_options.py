@@ -88,6 +88,12 @@ def _add_start_options(add: AddArgument) -> None:
         default=[],
         help="set a variable for every worker; may be repeated",
     )
+    add(
+        "--warm",
+        action="store_true",
+        help="import once what the script imports, and fork the workers of this host from there: a sooner "
+        "start where they share processors",
+    )
 
 
 def _add_end_options(add: AddArgument) -> None:

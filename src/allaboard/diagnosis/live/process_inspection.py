@@ -33,6 +33,7 @@ from allaboard.hosts.process_sockets import (
 )
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.hosts.thread_stats import queue_times
+from allaboard.launch.fork_server_link import WARM_VARIABLE
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
@@ -120,7 +121,10 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 set_by_program=tuple(
                     n
                     for n, v in variables[p].items()
-                    if n in CLUSTER_VARIABLES and initial[p].get(n) != v
+                    if n in CLUSTER_VARIABLES
+                    and initial[p].get(n) != v
+                    # A process forked by `run --warm` got them after its start, from its launcher.
+                    and WARM_VARIABLE not in initial[p]
                 ),
                 arguments={n: v for n, v in arguments[p].items() if variables[p].get(n) != v},
                 sockets=process_sockets(p),
