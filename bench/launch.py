@@ -1,10 +1,10 @@
 """How long from the command to the first training step, and from where the time comes.
 
-The same script (jobs/first_step.py, PyTorch DDP on gloo) is started by `allaboard run -n N`, by
-torchrun and by a bare loop of Popen, and with `--warm` (one import for all ranks), in turns whose order rotates; k rounds. A moment counts when
-the last rank has reached it, in seconds since the command. Every round gives one ratio to torchrun;
-the table has their minimum, median and maximum. The first line alone is also measured for one plain
-`python script` against `allaboard run script`, in the same rounds.
+The same script (jobs/first_step.py, PyTorch DDP on gloo) is started by `allaboard run -n N`, with and without
+`--warm` (one import for all ranks), by torchrun and by a bare loop of Popen, in turns whose order rotates; k
+rounds. A moment counts when the last rank has reached it, in seconds since the command. Every round gives one
+ratio to torchrun; the tables have their minimum, median and maximum. The first line alone is also measured
+for one plain `python script` against `allaboard run script`, in the same rounds.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ class ForkServerLink:
 
     def _send_first(self) -> None:
         message, fds = self._asked[0]
-        wanted = {name: message[name] for name in ("worker", "environment", "folder")}
+        forwarded = {name: message[name] for name in ("worker", "environment", "folder")}
         try:
-            self._send(self._end, wanted, fds)
+            self._send(self._end, forwarded, fds)
         except OSError:  # EPIPE: it has ended
             self._close()
 

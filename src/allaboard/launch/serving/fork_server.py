@@ -40,33 +40,34 @@ class UnfitError(Exception):
     """Workers that are forked from here would differ from those that Python starts; the message says why."""
 
 
-def import_early(words: list[str]) -> None:
+def import_early(arguments: list[str]) -> None:
     """Import what the script imports before it does anything that is not known here, from where packages
     are installed. Variables that it sets before hold during the imports, and no longer.
 
     Raises UnfitError if the imports have started threads, which a forked process would lack.
     """
     replaced: dict[str, tuple[str | None, str | None]] = {}
-    for name, value, is_default in script_imports.certain_steps(words):
+    for name, value, is_default in script_imports.certain_steps(arguments):
         if value is None:
             try:
                 importlib.import_module(name)
             except BaseException:  # it fails in the script too, where the user sees it
                 continue
         elif not is_default or name not in os.environ:
-            before = replaced.get(name, (os.environ.get(name),))[0]
-            replaced[name] = before, value
+            value_before = replaced.get(name, (os.environ.get(name),))[0]
+            replaced[name] = value_before, value
             os.environ[name] = value
-    for name, (before, value) in replaced.items():
+    for name, (value_before, value) in replaced.items():
         if os.environ.get(name) == value:  # else a module has set it, as it will have in the script
-            if before is None:
+            if value_before is None:
                 del os.environ[name]
             else:
-                os.environ[name] = before
-    own = len(os.listdir("/proc/self/task")) - 1  # noqa: PTH208 - of a kernel, not of a folder's files
-    if own:
+                os.environ[name] = value_before
+    thread_count = len(os.listdir("/proc/self/task")) - 1  # noqa: PTH208 - of a kernel, not of a folder's files
+    if thread_count:
+        plural = "s" if thread_count > 1 else ""
         raise UnfitError(
-            f"its imports have started {own} thread{'s' * (own > 1)} of their own (OMP_NUM_THREADS=1 avoids "
+            f"its imports have started {thread_count} thread{plural} of their own (OMP_NUM_THREADS=1 avoids "
             "those of OpenMP and OpenBLAS)"
         )
 
@@ -145,7 +146,7 @@ def _fork_orphan(link: socket.socket) -> bool:
 
 
 def become_worker(
-    request: dict[str, Any], fds: list[int], first_environment: dict[str, str], words: list[str]
+    request: dict[str, Any], fds: list[int], first_environment: dict[str, str], arguments: list[str]
 ) -> None:
     """Give this process the session, streams, folder and environment that `worker_exec` gives to one that
     it starts, and random numbers of its own."""
@@ -165,18 +166,18 @@ def become_worker(
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
-    _show_command([sys.executable, *words])
+    _show_command([sys.executable, *arguments])
 
 
-def _show_command(words: list[str]) -> None:
-    """Show these words as this process's command line: people, and tools that look for a script's ranks,
-    know them by it. Nothing depends on it, so nothing is raised."""
+def _show_command(arguments: list[str]) -> None:
+    """Show these arguments as this process's command line: people, and tools that look for a script's
+    ranks, know them by it. Nothing depends on it, so nothing is raised."""
     try:
         with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
         start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
-        text = b"\0".join(os.fsencode(word) for word in words)
-        # The memory is this process's own, and the words that it was started with are more than these.
+        text = b"\0".join(os.fsencode(word) for word in arguments)
+        # The memory is this process's own, and the arguments that it was started with are more than these.
         if start and len(text) < end - start:
             ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
     except (OSError, ValueError, IndexError):
@@ -185,14 +186,14 @@ def _show_command(words: list[str]) -> None:
 
 def main() -> None:
     own_module = sys.modules["__main__"]  # kept: this function's globals are its
-    link, count, words = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
+    link, count, arguments = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[3:]
     link.set_inheritable(False)
     sys.path.pop(0)  # this folder: the script's takes its place
     for module in (main_module, script_imports):
         del sys.modules[module.__name__]  # the script may have one of the same name
     first_environment = dict(os.environ)
     try:
-        import_early(words)
+        import_early(arguments)
     except UnfitError as error:
         link.recv(
             1
@@ -208,10 +209,10 @@ def main() -> None:
     os.close(nowhere)
     request, fds = serve(link, count)
     gc.unfreeze()
-    become_worker(request, fds, first_environment, words)
+    become_worker(request, fds, first_environment, arguments)
     main_module.hide_own_frames(__file__)
-    main_module.take_part_as(int(request["worker"]), words)
-    main_module.run_as_main(words)
+    main_module.take_part_as(int(request["worker"]), arguments)
+    main_module.run_as_main(arguments)
     del own_module
 
 

@@ -31,42 +31,43 @@ def hide_own_frames(program: str) -> None:
     sys.excepthook = excepthook
 
 
-def take_part_as(worker: int, words: list[str]) -> None:
-    """Have the probe, if it is there, take part in the job as this worker, which runs these words."""
-    sys.argv = words  # the black box says what runs
+def take_part_as(worker: int, arguments: list[str]) -> None:
+    """Have the probe, if it is there, take part in the job as this worker, which runs these arguments."""
+    sys.argv = arguments  # the black box says what runs
     probe = sys.modules.get("_allaboard_probe.member")
     if probe is not None:
         probe.become(worker)
 
 
-def run_as_main(words: list[str]) -> None:
-    """Run the script, or the module after -m, as the interpreter does that is started with these words."""
-    sys.orig_argv = [sys.executable, *words]
+def run_as_main(arguments: list[str]) -> None:
+    """Run the script, or the module after -m, as the interpreter does that is started with these
+    arguments."""
+    sys.orig_argv = [sys.executable, *arguments]
     has_safe_path = getattr(sys.flags, "safe_path", False)  # Python 3.11: -P, PYTHONSAFEPATH
     main_module = types.ModuleType("__main__")
     main_module.__dict__.update(__builtins__=builtins, __annotations__={})
     for name in MAIN_NAMES:
         if name in sys.modules:
             sys.modules[name] = main_module
-    if words[0] == "-m":
-        sys.argv = words[:1] + words[2:]
+    if arguments[0] == "-m":
+        sys.argv = arguments[:1] + arguments[2:]
         if not has_safe_path:
             sys.path.insert(0, str(Path.cwd()))
         # What `python -m` itself calls: no public function of runpy runs in the __main__ that is there.
-        vars(runpy)["_run_module_as_main"](words[1])
+        vars(runpy)["_run_module_as_main"](arguments[1])
         return
-    sys.argv = words
-    script = Path(words[0])
+    sys.argv = arguments
+    script = Path(arguments[0])
     source = script.read_bytes() if script.is_file() else b""
     if not source or source.startswith(b"PK") or script.suffix == ".pyc":
         runpy.run_path(
-            words[0], run_name="__main__"
+            arguments[0], run_name="__main__"
         )  # a folder or an archive, which it puts on the path
         return
     if not has_safe_path:
         sys.path.insert(0, str(script.resolve().parent))
     # Not normalized, as the interpreter leaves it: ./train.py is /folder/./train.py.
-    path = os.path.join(os.getcwd(), words[0])  # noqa: PTH109, PTH118
+    path = os.path.join(os.getcwd(), arguments[0])  # noqa: PTH109, PTH118
     loader = SourceFileLoader("__main__", path)
     main_module.__dict__.update(__file__=path, __cached__=None, __loader__=loader)
     exec(loader.source_to_code(source, path), main_module.__dict__)

@@ -49,7 +49,7 @@ EarlyStep = tuple[str, Optional[str], bool]  # noqa: UP045 - evaluated, in Pytho
 """A variable, its value, and whether it is set only where it is not; or a module, None, False."""
 
 
-class _UnknownEffect(Exception):
+class _UnknownEffectError(Exception):
     """A statement may do what its text does not say."""
 
 
@@ -59,16 +59,17 @@ def early_steps(text: bytes) -> list[EarlyStep]:
     return [step for node in _statements(text) for step in _steps(node)]
 
 
-def certain_steps(words: list[str]) -> list[EarlyStep]:
-    """Return the first steps of what an interpreter with these arguments (a script, or -m and a module) does.
+def certain_steps(arguments: list[str]) -> list[EarlyStep]:
+    """Return the first steps of what an interpreter with these arguments (a script, or -m and a module)
+    does.
 
     In place of a module of the user's own there is what that imports. The list ends before the first
     statement whose effect is not known: it may change a variable that a framework reads while it is imported.
     """
-    folder = Path.cwd() if words[0] == "-m" else Path(words[0]).resolve().parent
+    folder = Path.cwd() if arguments[0] == "-m" else Path(arguments[0]).resolve().parent
     steps: list[EarlyStep] = []
-    with contextlib.suppress(_UnknownEffect):
-        for step in _OwnFiles([str(folder), *sys.path]).follow_command(words):
+    with contextlib.suppress(_UnknownEffectError):
+        for step in _OwnFiles([str(folder), *sys.path]).follow_command(arguments):
             steps.append(step)  # noqa: PERF402 - those before an exception are kept
     return steps
 
@@ -124,25 +125,25 @@ class _OwnFiles:
         self._path = path
         self._seen: set[Path] = set()
 
-    def follow_command(self, words: list[str]) -> Iterator[EarlyStep]:
-        """Yield the steps of this script, or module after -m. Raises _UnknownEffect."""
-        if words[0] != "-m":
-            yield from self.follow(Path(words[0]))
+    def follow_command(self, arguments: list[str]) -> Iterator[EarlyStep]:
+        """Yield the steps of this script, or module after -m. Raises _UnknownEffectError."""
+        if arguments[0] != "-m":
+            yield from self.follow(Path(arguments[0]))
             return
-        packages, _, module = words[1].rpartition(".")
+        packages, _, module = arguments[1].rpartition(".")
         if packages:
             yield from self._follow_import(packages)
-        if not is_installed(words[1]):
+        if not is_installed(arguments[1]):
             parts = [part for part in (*packages.split("."), module) if part]
             yield from self.follow(find_source(parts, self._path, is_main=True))
 
     def follow(self, file: Path | None) -> Iterator[EarlyStep]:
-        """Yield the steps of this file. Raises _UnknownEffect."""
+        """Yield the steps of this file. Raises _UnknownEffectError."""
         if file is None or file in self._seen:
             return
         self._seen.add(file)
         if len(self._seen) > MAX_FILES:
-            raise _UnknownEffect
+            raise _UnknownEffectError
         try:
             text = file.read_bytes()
         except OSError:
@@ -167,7 +168,7 @@ class _OwnFiles:
         elif setting := _setting(node):
             yield from setting
         elif not _is_quiet(node):
-            raise _UnknownEffect
+            raise _UnknownEffectError
 
     def _follow_import(self, name: str, members: Sequence[str] = ()) -> Iterator[EarlyStep]:
         top = name.partition(".")[0]
@@ -187,8 +188,8 @@ class _OwnFiles:
         those ``members`` of it that are modules."""
         chains = [parts[:depth] for depth in range(1, len(parts) + 1)]
         for chain in chains + [[*parts, member] for member in members]:
-            words = [word for word in chain if word]
-            yield from self.follow(find_source(words, folders) if words else None)
+            names = [name for name in chain if name]
+            yield from self.follow(find_source(names, folders) if names else None)
 
 
 def find_source(parts: list[str], folders: list[str], is_main: bool = False) -> Path | None:

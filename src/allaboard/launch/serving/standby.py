@@ -78,8 +78,8 @@ def _prepare_as_recorded(path: str, count: int | None) -> None:
     # What the imports have set themselves is set here, too.
     is_set_alike = all(os.environ.get(n) == v for n, v in record["later"].items())
     if count is None and not is_set_alike:
-        words = [sys.executable, *sys.argv, str(record["early"])]
-        os.execve(sys.executable, words, first_environment)
+        arguments = [sys.executable, *sys.argv, str(record["early"])]
+        os.execve(sys.executable, arguments, first_environment)
 
 
 def _set_variable(name: str, value: str | None) -> None:
@@ -109,11 +109,11 @@ def main() -> None:
     else:
         _prepare(script)
     order = _read_order(fifo)
-    words: list[str] = order["words"]
+    arguments: list[str] = order["words"]
     os.environ.update(order["environment"], ALLABOARD_PID=str(os.getpid()))
     main_module.hide_own_frames(__file__)
-    main_module.take_part_as(int(order["worker"]), words)
-    main_module.run_as_main(words)
+    main_module.take_part_as(int(order["worker"]), arguments)
+    main_module.run_as_main(arguments)
     del own_module
 
 
