@@ -36,15 +36,12 @@ _ARG_START, _ARG_END = 45, 46
 """Places of arg_start and arg_end among the fields of /proc/PID/stat behind the name (proc(5): 48 and 49)."""
 
 
-class UnfitError(Exception):
-    """Workers that are forked from here would differ from those that Python starts; the message says why."""
-
-
-def import_early(arguments: list[str]) -> None:
+def import_early(arguments: list[str]) -> str:
     """Import what the script imports before it does anything that is not known here, from where packages
     are installed. Variables that it sets before hold during the imports, and no longer.
 
-    Raises UnfitError if the imports have started threads, which a forked process would lack.
+    Return why workers that are forked now would differ from those that Python starts: the imports have started
+    threads, which a fork has not. "" if nothing is against it.
     """
     replaced: dict[str, tuple[str | None, str | None]] = {}
     for name, value, is_default in script_imports.certain_steps(arguments):
@@ -64,12 +61,12 @@ def import_early(arguments: list[str]) -> None:
             else:
                 os.environ[name] = value_before
     thread_count = len(os.listdir("/proc/self/task")) - 1  # noqa: PTH208 - of a kernel, not of a folder's files
-    if thread_count:
-        plural = "s" if thread_count > 1 else ""
-        raise UnfitError(
-            f"its imports have started {thread_count} thread{plural} of their own (OMP_NUM_THREADS=1 avoids "
-            "those of OpenMP and OpenBLAS)"
-        )
+    if not thread_count:
+        return ""
+    return (
+        f"its imports have started {thread_count} thread{'s' if thread_count > 1 else ''} of their own "
+        "(OMP_NUM_THREADS=1 avoids those of OpenMP and OpenBLAS)"
+    )
 
 
 def serve(link: socket.socket, count: int) -> tuple[dict[str, Any], list[int]]:
@@ -192,13 +189,12 @@ def main() -> None:
     for module in (main_module, script_imports):
         del sys.modules[module.__name__]  # the script may have one of the same name
     first_environment = dict(os.environ)
-    try:
-        import_early(arguments)
-    except UnfitError as error:
+    why_unfit = import_early(arguments)
+    if why_unfit:
         link.recv(
             1
         )  # with a request unread, its end would reset the connection, and the answer be lost
-        link.send(json.dumps({"unfit": str(error)}).encode())
+        link.send(json.dumps({"unfit": why_unfit}).encode())
         sys.exit(1)
     sys.stdout.flush()
     sys.stderr.flush()

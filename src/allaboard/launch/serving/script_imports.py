@@ -4,7 +4,6 @@ user's Python, where allaboard need not be installed."""
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib.machinery
 import importlib.util
 import sys
@@ -49,10 +48,6 @@ EarlyStep = tuple[str, Optional[str], bool]  # noqa: UP045 - evaluated, in Pytho
 """A variable, its value, and whether it is set only where it is not; or a module, None, False."""
 
 
-class _UnknownEffectError(Exception):
-    """A statement may do what its text does not say."""
-
-
 def early_steps(text: bytes) -> list[EarlyStep]:
     """Return what the script's top level does to the environment and imports, in order: TensorFlow
     reads some variables while it is imported. Empty if the text is not Python."""
@@ -67,11 +62,7 @@ def certain_steps(arguments: list[str]) -> list[EarlyStep]:
     statement whose effect is not known: it may change a variable that a framework reads while it is imported.
     """
     folder = Path.cwd() if arguments[0] == "-m" else Path(arguments[0]).resolve().parent
-    steps: list[EarlyStep] = []
-    with contextlib.suppress(_UnknownEffectError):
-        for step in _OwnFiles([str(folder), *sys.path]).follow_command(arguments):
-            steps.append(step)  # noqa: PERF402 - those before an exception are kept
-    return steps
+    return list(_OwnFiles([str(folder), *sys.path]).follow_command(arguments))
 
 
 def is_installed(name: str) -> bool:
@@ -119,14 +110,16 @@ def _setting(node: ast.stmt) -> list[EarlyStep]:
 
 
 class _OwnFiles:
-    """Follows the imports of the user's own modules, each file once."""
+    """Follows the imports of the user's own modules, each file once, up to the first statement whose effect is
+    not known."""
 
     def __init__(self, path: list[str]) -> None:
         self._path = path
         self._seen: set[Path] = set()
+        self._is_certain = True
 
     def follow_command(self, arguments: list[str]) -> Iterator[EarlyStep]:
-        """Yield the steps of this script, or module after -m. Raises _UnknownEffectError."""
+        """Yield the steps of this script, or module after -m."""
         if arguments[0] != "-m":
             yield from self.follow(Path(arguments[0]))
             return
@@ -138,17 +131,18 @@ class _OwnFiles:
             yield from self.follow(find_source(parts, self._path, is_main=True))
 
     def follow(self, file: Path | None) -> Iterator[EarlyStep]:
-        """Yield the steps of this file. Raises _UnknownEffectError."""
+        """Yield the steps of this file."""
         if file is None or file in self._seen:
             return
         self._seen.add(file)
-        if len(self._seen) > MAX_FILES:
-            raise _UnknownEffectError
+        self._is_certain = self._is_certain and len(self._seen) <= MAX_FILES
         try:
             text = file.read_bytes()
         except OSError:
             return
         for node in _statements(text):
+            if not self._is_certain:
+                return
             yield from self._follow_statement(node, file)
 
     def _follow_statement(self, node: ast.stmt, file: Path) -> Iterator[EarlyStep]:
@@ -168,10 +162,12 @@ class _OwnFiles:
         elif setting := _setting(node):
             yield from setting
         elif not _is_quiet(node):
-            raise _UnknownEffectError
+            self._is_certain = False
 
     def _follow_import(self, name: str, members: Sequence[str] = ()) -> Iterator[EarlyStep]:
         top = name.partition(".")[0]
+        if not self._is_certain:
+            return
         try:
             spec = importlib.machinery.PathFinder.find_spec(top, self._path)
         except (ImportError, ValueError):
