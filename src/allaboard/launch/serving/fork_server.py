@@ -40,7 +40,7 @@ def import_early(arguments: list[str]) -> str:
     """Import what the script imports before it does anything that is not known here, from where packages
     are installed. Variables that it sets before hold during the imports, and no longer.
 
-    Return why workers that are forked now would differ from those that Python starts: the imports have started
+    Return why workers that are forked now would differ from those that Python starts: imports have started
     threads, which a fork has not. "" if nothing is against it.
     """
     replaced: dict[str, tuple[str | None, str | None]] = {}

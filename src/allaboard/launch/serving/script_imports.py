@@ -110,8 +110,8 @@ def _setting(node: ast.stmt) -> list[EarlyStep]:
 
 
 class _OwnFiles:
-    """Follows the imports of the user's own modules, each file once, up to the first statement whose effect is
-    not known."""
+    """Follows the imports of the user's own modules, each file once, up to the first statement whose effect
+    is not known."""
 
     def __init__(self, path: list[str]) -> None:
         self._path = path
