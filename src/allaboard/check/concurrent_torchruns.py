@@ -12,9 +12,9 @@ from allaboard.configuration.spec import merge_parts
 from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole_number
 from allaboard.facts.address import parse_address
 from allaboard.formats.cli_flags import words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES
 from allaboard.formats.shell.script import Process, Script
 
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _LAUNCH_WORD = re.compile(r"(?:python[0-9.]*|torchrun|nohup|time|exec|env|\w+=.*)\Z")
 _DEFAULT_PORT = "29500"
 _FIELDS_TO_KNOW = (
@@ -103,14 +103,14 @@ def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
 
 def _is_torchrun(process: Process) -> bool:
     """Return True if the command itself is torchrun, not one that gets it as an argument."""
-    arguments = words_after_program(process.command, ("torchrun",), _MODULES)
+    arguments = words_after_program(process.command, ("torchrun",), TORCHRUN_MODULES)
     if arguments is None:
         return False
     prefix = process.command[: len(process.command) - len(arguments)]
     return all(
         w.text.startswith("-")
         or _LAUNCH_WORD.match(w.text.rpartition("/")[2])
-        or w.text in _MODULES
+        or w.text in TORCHRUN_MODULES
         for w in prefix
     )
 

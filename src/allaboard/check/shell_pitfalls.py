@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Origin, Problem, Value
 from allaboard.formats.cli_flags import words_after_program
+from allaboard.formats.python_commands import PYTHON_PROGRAM, TORCHRUN_MODULES
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
 from allaboard.formats.shell.script import Script
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun")
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _MAX_COMMENTS = 1000
 """Comments of one script that are examined."""
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _REASONS = {
     "blank": "there is a blank after the backslash",
     "comment": "a comment stands among its lines",
@@ -54,9 +53,9 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
 
 
 def _is_launch(command: Sequence[Value]) -> bool:
-    if words_after_program(command, _LAUNCHERS, _MODULES) is not None:
+    if words_after_program(command, _LAUNCHERS, TORCHRUN_MODULES) is not None:
         return True
-    return bool(command) and _PYTHON.match(command[0].text) is not None
+    return bool(command) and PYTHON_PROGRAM.match(command[0].text) is not None
 
 
 def late_directives(text: str, file: str) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from allaboard.cluster.transport.client_handshake import (
 )
 from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
 from allaboard.facts import Answer, Call
+from allaboard.facts.leader_loss import ABSENT_ANSWERS
 from allaboard.protocol.events import RendezvousProbed
 
 FIRST_GRACE_S = 2.0
@@ -25,7 +26,6 @@ FIRST_GRACE_S = 2.0
 POLL_INTERVAL_S = 0.3
 """Seconds between two looks at the other tasks' addresses."""
 CONNECT_TIMEOUT_S, GREETING_TIMEOUT_S = 1.0, 1.0
-_ABSENT = (Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME)
 
 
 class DeputySearch:
@@ -132,7 +132,7 @@ class DeputySearch:
 async def ask_task(address: str, identity: Identity) -> tuple[TaskAnswer, ConnectResult]:
     """Return what is met at a task's address."""
     result = await connect_and_greet(address, CONNECT_TIMEOUT_S, GREETING_TIMEOUT_S)
-    if result.answer in _ABSENT:
+    if result.answer in ABSENT_ANSWERS:
         return TaskAnswer.ABSENT, result
     if result.answer is not Answer.ABOARD or result.writer is None:
         return TaskAnswer.OTHER, result

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from allaboard.configuration.resolve import resolve
 from allaboard.facts import ClusterSpec
-from allaboard.facts.configuration.cluster import BESIDE_CLUSTER
+from allaboard.facts.configuration.cluster import AUXILIARY_JOBS
 from allaboard.facts.configuration.source_variables import IDENTITY_VARIABLES
 
 _JOB_IDS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
@@ -70,7 +70,7 @@ def master_address(environment: Mapping[str, str]) -> str:
 
 def _task_beside(spec: ClusterSpec) -> str:
     index = spec.index.integer if spec.index is not None else None
-    if spec.job is None or index is None or spec.job.text not in BESIDE_CLUSTER or index < 0:
+    if spec.job is None or index is None or spec.job.text not in AUXILIARY_JOBS or index < 0:
         return ""
     return f"{spec.job.text}:{index}"
 

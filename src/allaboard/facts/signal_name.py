@@ -1,8 +1,13 @@
-"""Names of signals, also of those for which Python has none."""
+"""Signals: their numbers, in exit codes too, and their names, also of those for which Python has none."""
 
 from __future__ import annotations
 
 import signal
+
+VALID_SIGNALS = frozenset(int(s) for s in signal.Signals)
+"""Numbers of the signals that Python names."""
+SHELL_SIGNAL_OFFSET = 128
+"""What a shell adds to the number of a signal in the exit code of a program that it ended."""
 
 
 def signal_name(number: int) -> str:

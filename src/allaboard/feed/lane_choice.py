@@ -19,7 +19,7 @@ MAX_NAMED_RANKS = 16
 """Ranks of a finding up to which each of them is notable."""
 ROUTINE = frozenset((Activity.TRAINING, Activity.WAITING, Activity.SERVING, Activity.JOINED))
 """What a healthy rank does in turn."""
-_TROUBLE = frozenset((Activity.STOPPED, Activity.FAILED, Activity.LOST))
+TROUBLED = frozenset((Activity.STOPPED, Activity.FAILED, Activity.LOST))
 _KINDS = bytes(0 if a in ROUTINE else n for n, a in enumerate(ACTIVITIES, 1)).ljust(256, b"\0")
 """A byte for each activity; the routine ones share one."""
 
@@ -75,7 +75,7 @@ def notable_ranks(
 
 def find_troubles(lanes: Iterable[tuple[Cells, Sequence[str]]]) -> list[tuple[str, Activity]]:
     """Return the ranks that stopped, failed or were lost, the earliest first."""
-    numbers = {ACTIVITIES.index(a) for a in _TROUBLE}
+    numbers = {ACTIVITIES.index(a) for a in TROUBLED}
     troubles = []
     for cells, names in lanes:
         begin = next((n for n, number in enumerate(cells) if number in numbers), None)

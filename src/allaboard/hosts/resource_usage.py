@@ -15,9 +15,8 @@ from allaboard.facts import Reading
 from allaboard.hosts import proc, shared_cores
 from allaboard.hosts.cpu_contention import CoreContention
 from allaboard.hosts.host_counters import HostCounters
-from allaboard.hosts.proc import TICKS_PER_SECOND
+from allaboard.hosts.proc import PAGE_NBYTES, TICKS_PER_SECOND
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES, SPACE, CGROUP, HOST = "open files", "address space", "memory of the cgroup", "host memory"
 LOOKS_PER_SHARED_CORES_READ = 5
 """Of so many looks one reads anew who shares cores."""
@@ -80,7 +79,9 @@ class ResourceUsage:
             yield Reading(FILES, files, limits.get("files", 0), pid, f"/proc/{pid}/fd")
             if limits.get("space"):
                 pages = int(_text(f"/proc/{pid}/statm").split()[0])
-                yield Reading(SPACE, pages * PAGE_BYTES, limits["space"], pid, f"/proc/{pid}/statm")
+                yield Reading(
+                    SPACE, pages * PAGE_NBYTES, limits["space"], pid, f"/proc/{pid}/statm"
+                )
             waited = int(_text(f"/proc/{pid}/schedstat").split()[1])
             yield Reading(QUEUED, waited / 1e9, 0, pid, f"/proc/{pid}/schedstat")
         except (OSError, ValueError, IndexError):
@@ -110,7 +111,7 @@ class ResourceUsage:
             yield Reading(HOST, used, total, 0, "/proc/meminfo")
         pages = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
         if "pswpin" in pages:
-            swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE_BYTES
+            swapped = (pages["pswpin"] + pages.get("pswpout", 0)) * PAGE_NBYTES
             yield Reading(SWAPPED, swapped, 0, 0, "/proc/vmstat")
         try:
             cores = _text("/proc/stat").split("\n", 1)[0].split()[1:]

@@ -46,8 +46,6 @@ from allaboard.launch.worker_exec import exec_worker, fork_with_pipe
 MESSAGE_BYTES = 1 << 20
 MAX_DATAGRAM_BYTES = 1 << 16
 """Longer messages go through a file: a socket takes only so many bytes at once (net.core.wmem_max)."""
-UNKILLABLE_WAIT_S = 10.0
-"""How long a process that SIGKILL does not end is waited for."""
 NO_MEMORY_WAIT_S = 5.0
 """How long the kernel may have no memory for a message to the agent."""
 LAST_GRACE = 5.0
@@ -358,7 +356,7 @@ class _Reaper:
         while self._to_end() if self.spare or self.keep else has_children():
             self._drain()
             self._reap()
-            if time.monotonic() >= deadline + UNKILLABLE_WAIT_S:
+            if time.monotonic() >= deadline + orphan_guard.UNKILLABLE_WAIT_S:
                 break  # in a driver (state D), or not ours to kill (sudo): nobody waits for those for ever
             if time.monotonic() >= deadline:
                 for pid in self._to_end():

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allaboard.launch.sidecar_process import FOREIGN_VARIABLES
 from allaboard.options.web_options import INHERITED, PagePort
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 LOG_NAME = "page.log"
 """File of the run folder with what the page server has to say."""
-FOREIGN_VARIABLES = ("ALLABOARD", "PYTHONSTARTUP", "PYTHONINSPECT")
-"""Variables that are meant for the workers, or for a person at a prompt."""
 
 _processes: list[subprocess.Popen[bytes]] = []
 """The servers that were started. Each ends by itself, shortly after its run."""

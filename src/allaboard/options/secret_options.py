@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.formats.secret_flags import SECRET_FLAGS
-
-REDACTED = "(redacted)"
-"""Stands for such a value."""
+from allaboard.formats.secret_names import REDACTED
 
 
 def without_secret_values(arguments: Iterable[str]) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ import msgspec
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
 from allaboard.formats.cli_flags import find_flags, read_flags, words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 
-_TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_TORCHRUN_VALUELESS = frozenset(("standalone", "module", "m", "no_python", "run_path", "use_env"))
 _PRESET = "PET_NPROC_PER_NODE"
 """Variable that torchrun takes for its --nproc-per-node."""
 _UNKNOWN = "?"
@@ -93,9 +92,9 @@ def _processes_of(workload: Workload, role: Role) -> Value | None:
 
 def _count_flag(command: Sequence[Value]) -> Value | None:
     """Return a launcher's number of processes, with an empty text if it states none; None without one."""
-    arguments = words_after_program(command, ("torchrun",), _TORCHRUN_MODULES)
+    arguments = words_after_program(command, ("torchrun",), TORCHRUN_MODULES)
     if arguments is not None:
-        flags = read_flags(arguments, _TORCHRUN_VALUELESS)
+        flags = read_flags(arguments, TORCHRUN_VALUELESS)
         value = flags.values.get("nproc_per_node")
         is_unknown = flags.is_opaque if value is None else not value.text
         return Value(_UNKNOWN) if is_unknown else value or Value("")

@@ -46,6 +46,7 @@ from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Rais
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,
+    PEER_LOST,
     arrived_member,
     coming_member,
     ended_member,
@@ -206,7 +207,6 @@ def _claim_debugger(members: list[Member], where: Frame, order: FailureOrder) ->
     )
 
 
-_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _UNUSED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error "
     "indicates that your module has parameters that were not used in producing loss.\nParameter indices "
@@ -249,7 +249,7 @@ RULE = Rule(
         ),
         "one rank, and the others failed": (
             sample_job(
-                ended_member(0, ended_at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, raised=("ValueError", "bad batch")),
                 waiting_member(2),
             ),
@@ -288,10 +288,11 @@ RULE = Rule(
     },
     silent_on={
         "its port was taken": sample_job(
-            ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
+            ended_member(0, raised=("DistNetworkError", EADDRINUSE)),
+            ended_member(1, raised=PEER_LOST),
         ),
         "only lost its peer": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, signal=9)
+            ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
         "died before init while others wait": sample_job(
             arrived_member(0),

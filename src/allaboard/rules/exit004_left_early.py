@@ -38,6 +38,7 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import (
+    PEER_LOST,
     ended_member,
     sample_job,
     sample_member,
@@ -101,7 +102,6 @@ def _called(number: int) -> dict[str, Any]:
     return {"op": Op("gather", 41, 90.0, "0", number), "groups": (state,)}
 
 
-_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -125,9 +125,9 @@ RULE = Rule(
         ),
         "its exit code is unknown": (
             sample_job(
-                ended_member(0, ended_at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
-                ended_member(2, ended_at=95.5, raised=_LOST),
+                ended_member(2, ended_at=95.5, raised=PEER_LOST),
             ),
             "worker 1 exited by itself (exit code unknown) while ranks 0, 2 were still training",
         ),
@@ -141,9 +141,9 @@ RULE = Rule(
         ),
         "the others failed": (
             sample_job(
-                ended_member(0, ended_at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, code=0),
-                ended_member(2, ended_at=95.5, raised=_LOST),
+                ended_member(2, ended_at=95.5, raised=PEER_LOST),
             ),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
@@ -166,12 +166,12 @@ RULE = Rule(
             sample_member(1),
         ),
         "a member fails after it, and the others as a consequence": sample_job(
-            ended_member(0, ended_at=96.1, raised=_LOST),
+            ended_member(0, ended_at=96.1, raised=PEER_LOST),
             ended_member(1, ended_at=96.0, signal=9),
             ended_member(2, ended_at=93.0, code=0),
         ),
         "a thread of it that trained has raised": sample_job(
-            ended_member(0, ended_at=95.3, raised=_LOST),
+            ended_member(0, ended_at=95.3, raised=PEER_LOST),
             ended_member(
                 1,
                 code=0,
@@ -181,7 +181,7 @@ RULE = Rule(
             ),
         ),
         "another member failed first": sample_job(
-            ended_member(0, ended_at=96, raised=_LOST),
+            ended_member(0, ended_at=96, raised=PEER_LOST),
             ended_member(1, ended_at=95.5, code=0),
             ended_member(2, ended_at=95, signal=9),
         ),

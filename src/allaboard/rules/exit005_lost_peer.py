@@ -42,6 +42,7 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (
     EADDRINUSE,
+    PEER_LOST,
     USER,
     ended_member,
     member_with_calls,
@@ -193,7 +194,6 @@ def _call_with_timeout(error_evidence: Evidence, call: str) -> str:
     return "init_process_group" if call.endswith("the default group") else "new_group"
 
 
-_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _OTHER = (
     "InternalError",
     "Collective instance 9 expected type 0 and data_type 9 but got type 0 and data_type 1",
@@ -229,7 +229,7 @@ RULE = Rule(
     fires_on={
         "one lost a peer, and the job is ended for it": (
             sample_job(
-                ended_member(0, ended_at=94.0, raised=_LOST),
+                ended_member(0, ended_at=94.0, raised=PEER_LOST),
                 ended_member(1, signal=15, ours=True),
                 ending=True,
                 ending_since=94.9,
@@ -242,47 +242,50 @@ RULE = Rule(
             "at train.py:41 in train",
         ),
         "a timeout expired, and all had arrived": (
-            sample_job(_timed_out(0), ended_member(1, raised=_LOST, member=_FIVE), _timed_out(2)),
+            sample_job(
+                _timed_out(0), ended_member(1, raised=PEER_LOST, member=_FIVE), _timed_out(2)
+            ),
             "3 members lost the connection to a peer; no earlier failure is known",
         ),
         "one exited, and only its launcher knows the code": (
-            sample_job(ended_member(0, raised=_LOST), ended_member(1, ended_at=95.1)),
+            sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=95.1)),
             "worker 0 lost the connection to a peer: worker 1 had exited (exit code unknown)",
         ),
         "all lost a peer": (
-            sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)),
+            sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, raised=PEER_LOST)),
             "2 members lost the connection to a peer; no earlier failure is known",
         ),
     },
     silent_on={
         "they called different collectives": sample_job(
-            ended_member(0, raised=_OTHER), ended_member(1, raised=_LOST)
+            ended_member(0, raised=_OTHER), ended_member(1, raised=PEER_LOST)
         ),
         "the port of one was taken": sample_job(
-            ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
+            ended_member(0, raised=("DistNetworkError", EADDRINUSE)),
+            ended_member(1, raised=PEER_LOST),
         ),
         "one was killed": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, signal=9)
+            ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
         "the job was ended for a hang, one rank a moment before the other": sample_job(
             ended_member(0, signal=9, ours=True),
-            ended_member(1, ended_at=95.4, raised=_LOST),
+            ended_member(1, ended_at=95.4, raised=PEER_LOST),
             ending=True,
             ending_since=94.9,
         ),
         "too early to say": sample_job(
-            ended_member(0, ended_at=99.0, raised=_LOST), waiting_member(1)
+            ended_member(0, ended_at=99.0, raised=PEER_LOST), waiting_member(1)
         ),
         "one is about to exit": sample_job(
-            ended_member(0, raised=_LOST), sample_member(1, phase=Phase.LEAVING)
+            ended_member(0, raised=PEER_LOST), sample_member(1, phase=Phase.LEAVING)
         ),
         "another host was interrupted": sample_job(
-            ended_member(0, raised=_LOST),
+            ended_member(0, raised=PEER_LOST),
             joined=True,
             interruptions=(Interruption(host="b", signal=15, interrupted_at=94.9, who="worker 1"),),
         ),
         "one exited with code 0": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, code=0)
+            ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, code=0)
         ),
     },
     since="0.1",

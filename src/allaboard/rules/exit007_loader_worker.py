@@ -21,7 +21,7 @@ from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
-from allaboard.facts.samples import USER, ended_member, sample_job, waiting_member
+from allaboard.facts.samples import PEER_LOST, USER, ended_member, sample_job, waiting_member
 
 _FIX = (
     "fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); num_workers=0 for one "
@@ -68,7 +68,6 @@ _KILLED = (
     "RuntimeError",
     "DataLoader worker (pid 4711) is killed by signal: Killed. ",
 )
-_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 
 
 RULE = Rule(
@@ -79,14 +78,16 @@ RULE = Rule(
     fires_on={
         "killed": (
             sample_job(
-                ended_member(0, raised=_LOST), ended_member(1, raised=_KILLED), waiting_member(2)
+                ended_member(0, raised=PEER_LOST),
+                ended_member(1, raised=_KILLED),
+                waiting_member(2),
             ),
             "worker 1 lost a DataLoader worker at train.py:41 in train: worker process 4711 is killed by "
             "signal: Killed",
         ),
         "only its closed pipe is visible": (
             sample_job(
-                ended_member(0, raised=_LOST),
+                ended_member(0, raised=PEER_LOST),
                 ended_member(1, raised=_RESET, frames=_PIPE),
                 waiting_member(2),
             ),
@@ -95,7 +96,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a peer": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_RESET)),
+        "a peer": sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, raised=_RESET)),
         "a dataset that reads from the network": sample_job(
             ended_member(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
         ),

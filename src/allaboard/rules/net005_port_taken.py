@@ -45,6 +45,7 @@ from allaboard.facts import (
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,
+    PEER_LOST,
     arrived_member,
     ended_member,
     led_job,
@@ -238,7 +239,6 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
     return led_job(arrived_member(0), holder=holder)
 
 
-_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _HELD_BY_OTHER = Holder(
     address="a:29888", pid=77, command="python -m http.server 29888", looked_at=95.0
 )
@@ -276,12 +276,12 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by worker 0 of this job (pid 100)",
         ),
         "the framework found it taken": (
-            sample_job(_BIND_FAILED, ended_member(1, raised=_LOST), holder=_HELD_BY_OTHER),
+            sample_job(_BIND_FAILED, ended_member(1, raised=PEER_LOST), holder=_HELD_BY_OTHER),
             "worker 0 could not listen on port 29888: it was already in use by pid 77 (python -m "
             "http.server 29888)",
         ),
         "a server of its own": (
-            sample_job(_BIND_FAILED, ended_member(1, raised=_LOST), holder=_HELD_BY_MEMBER),
+            sample_job(_BIND_FAILED, ended_member(1, raised=PEER_LOST), holder=_HELD_BY_MEMBER),
             "worker 0 could not listen on port 29888: it was already in use by worker 0 of this job",
         ),
         "and the holder cannot be seen": (

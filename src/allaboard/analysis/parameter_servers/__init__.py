@@ -14,7 +14,6 @@ from allaboard.analysis.parameter_servers.ps_wait_breakdown import (
     cpu_share,
 )
 from allaboard.analysis.parameter_servers.task_roles import (
-    AUXILIARY_JOBS,
     AWAIT_CHIEF_OP,
     COLLECTIVE_STRATEGY,
     COORDINATOR_JOIN_OP,
@@ -46,6 +45,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
     workers_wait_for_peers,
 )
 from allaboard.analysis.parameter_servers.variable_placement import PlacedVariables, find_placement
+from allaboard.facts.configuration.cluster import AUXILIARY_JOBS
 
 __all__ = [
     "AUXILIARY_JOBS",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.facts import Exit, JobView, Member, Phase
+from allaboard.facts.configuration.cluster import AUXILIARY_JOBS
 from allaboard.facts.memo import cached_per_view
 from allaboard.facts.signal_name import signal_name
 
@@ -26,8 +27,6 @@ SERVER_JOIN_OP = "Server.join"
 """Operation in which a server, or a worker of TensorFlow 2, stays for the whole job."""
 SERVER_CALL = "tf.distribute.Server"
 """What a task declares that has started a server."""
-AUXILIARY_JOBS = ("evaluator",)
-"""Job names of tasks that take no part in the cluster, and declare none to their framework."""
 
 
 @cached_per_view

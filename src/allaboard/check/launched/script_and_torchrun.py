@@ -13,9 +13,8 @@ from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.configuration.script import LaunchDemands
 from allaboard.formats.cli_flags import Flags, read_flags, words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_VALUELESS = frozenset(("standalone", "module", "m", "no_python", "run_path", "use_env"))
 _LOCAL_RANK = re.compile(r"--local[_-]rank(?:=(?P<number>\d+))?\Z")
 
 
@@ -49,10 +48,10 @@ def torchrun_problems(material: Material, files: LaunchedFiles) -> Iterator[Prob
 
 
 def _read(command: tuple[Value, ...]) -> _Torchrun | None:
-    arguments = words_after_program(command, ("torchrun",), _MODULES)
+    arguments = words_after_program(command, ("torchrun",), TORCHRUN_MODULES)
     if arguments is None:
         return None
-    flags = read_flags(arguments, _VALUELESS)
+    flags = read_flags(arguments, TORCHRUN_VALUELESS)
     nodes, each = flags.values.get("nnodes"), flags.values.get("nproc_per_node")
     node_count = 1 if nodes is None else nodes.integer
     each_count = each.integer if each is not None else None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles
-from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, StartedStep
+from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
 from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.formats.cli_flags import read_flags, words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
-
-_VALUELESS = frozenset(("standalone", "module", "m", "no_python", "run_path", "use_env"))
 
 
 def gpu_problems(
@@ -23,10 +22,10 @@ def gpu_problems(
     A script that is known not to use NCCL may have as many processes as it likes.
     """
     for request, command in _launches(material, steps):
-        arguments = words_after_program(command, ("torchrun",), LAUNCHER_MODULES[:2])
+        arguments = words_after_program(command, ("torchrun",), TORCHRUN_MODULES)
         if arguments is None:
             continue
-        flags = read_flags(arguments, _VALUELESS)
+        flags = read_flags(arguments, TORCHRUN_VALUELESS)
         each = flags.values.get("nproc_per_node")
         count, gpus = each.integer if each is not None else None, request.gpu_count
         is_one_a_node = request.is_certain and request.tasks_on_node == 1

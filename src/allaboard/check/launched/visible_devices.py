@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Problem
 from allaboard.formats.cli_flags import read_flags, words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 from allaboard.formats.shell.script import Process, Script
 
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_VALUELESS = frozenset(("standalone", "module", "m", "no_python", "run_path", "use_env"))
 _DEVICES = re.compile(r"\d+(?:,\d+)*\Z")
 
 
@@ -36,10 +35,10 @@ def _problem(process: Process) -> Problem | None:
     if "CUDA_VISIBLE_DEVICES" in process.environment.opaque:
         return None
     count = len(devices.text.split(","))
-    arguments = words_after_program(process.command, ("torchrun",), _MODULES)
+    arguments = words_after_program(process.command, ("torchrun",), TORCHRUN_MODULES)
     if arguments is None or any("gloo" in w.text.lower() for w in process.command):
         return None
-    each = read_flags(arguments, _VALUELESS).values.get("nproc_per_node")
+    each = read_flags(arguments, TORCHRUN_VALUELESS).values.get("nproc_per_node")
     if each is None or each.integer is None or each.integer <= count:
         return None
     return launch_problem(

@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import OPAQUE, Material, Problem
-from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.shell.source_lines import command_text, with_late_variable
+from allaboard.formats.shell.word import TASK_NUMBERS
 
-_SLURM = SOURCE_VARIABLES["slurm"].fields
-_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 _NUMBER_MARK = rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
 _NUMBER_NAME = (
     r"(?:rank|index|(?:process|task|node|worker|machine|host|proc)[-_]?id|devices?|gpus?)"
@@ -45,7 +43,7 @@ def frozen_numbers(step: StartedStep, material: Material) -> Iterator[Problem]:
     for name in _TASK_VARIABLES:
         number = material.partly.get(name, "").strip(OPAQUE)
         # A step that sets it again does so in its own shell.
-        if number in _NUMBERS and not re.search(rf"\b{name}=", step.text):
+        if number in TASK_NUMBERS and not re.search(rf"\b{name}=", step.text):
             yield launch_problem(
                 step.flags.program_words[0],
                 message=f"{name} is set in the batch script, where ${number} is 0: every task of the step "
@@ -97,7 +95,7 @@ def _filled_in_arguments(step: StartedStep, material: Material) -> Iterator[Prob
         is_argument = previous.text.endswith(".py") or (
             not previous.text.startswith("-") and ".py" in step.text.partition(OPAQUE)[0]
         )
-        if word.text == f"{OPAQUE}{number}{OPAQUE}" and number in _NUMBERS and is_argument:
+        if word.text == f"{OPAQUE}{number}{OPAQUE}" and number in TASK_NUMBERS and is_argument:
             yield launch_problem(
                 word,
                 message=f"the script gets ${number} as the batch script has it: 0, in every task of the step",
@@ -137,7 +135,7 @@ def _exported_numbers(step: StartedStep, has_launcher: bool) -> Iterator[Problem
     for part in text.split(","):
         name, _, number = part.partition("=")
         own_number = _OWN_NUMBER.get(name)
-        is_fixed = number.isdecimal() or number.strip(OPAQUE) in _NUMBERS
+        is_fixed = number.isdecimal() or number.strip(OPAQUE) in TASK_NUMBERS
         if own_number is None or not is_fixed:
             continue
         if step.flags.program_words[0].text.endswith(".sh") or re.search(rf"\b{name}=", step.text):

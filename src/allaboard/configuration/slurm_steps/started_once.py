@@ -11,6 +11,7 @@ from allaboard.configuration.slurm_steps.step_request import StepRequest, read_r
 from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.formats.cli_flags import words_after_program
+from allaboard.formats.python_commands import PYTHON_PROGRAM
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
 from allaboard.formats.shell.source_lines import command_text
 
@@ -34,7 +35,6 @@ _DEEPSPEED_REMEDY = (
     "scontrol show hostnames | sed 's/$/ slots=8/' > hosts; deepspeed --hostfile=hosts …   # slots: GPUs "
     "of a node"
 )
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _SETTINGS = frozenset(
     ("MASTER_ADDR", "WORLD_SIZE", "RANK", "MASTER_PORT", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG")
 )
@@ -106,7 +106,7 @@ def _single_program(commands: Sequence[Sequence[Value]]) -> tuple[Sequence[Value
     programs = []
     for command in commands:
         for position, word in enumerate(command):
-            if _PYTHON.match(word.text):
+            if PYTHON_PROGRAM.match(word.text):
                 script = _script_of(command[position + 1 :])
                 if script:
                     programs.append((command[position:], script))

@@ -14,13 +14,13 @@ from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole_number
 from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program
+from allaboard.formats.python_commands import PYTHON_PROGRAM
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
 _COUNT = ("np", "n", "c")
 _EACH = ("npernode", "ppn", "N", "perhost")
 _HOSTS = ("H", "host")
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _OTHER_MPI = re.compile(r"intel|impi|mpich|hydra|mvapich|OVERSUBSCRIBE", re.I)
 """Matches batch scripts that may use an MPI which counts no slots."""
 _LAUNCHERS = r"\b(?:torchrun|accelerate|deepspeed|torch\.distributed)\b"
@@ -89,7 +89,7 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
         return  # one process, or several groups, each with options of its own
     program = flags.program_words[0].text if flags.program_words else ""
     command_text = " ".join(w.text for w in flags.program_words)
-    if not _PYTHON.match(program) or re.search(_LAUNCHERS, command_text):
+    if not PYTHON_PROGRAM.match(program) or re.search(_LAUNCHERS, command_text):
         return  # what may well set it again, for each process
     for position, argument in enumerate(arguments[: len(arguments) - len(flags.program_words)]):
         text = " ".join(w.text for w in arguments[position : position + 3])

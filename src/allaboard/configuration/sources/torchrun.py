@@ -25,6 +25,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES
 
 _FLAGS = {
     "nnodes": "nnodes",
@@ -39,7 +40,6 @@ _FLAGS = {
 }
 _MOST = 100
 """Commands of one script that are read."""
-_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _ELSEWHERE = ("nnodes", "node_rank", "master_addr", "rdzv_endpoint")
 """Fields that may stand in a variable among the flags (``torchrun --nnodes 2 $RDZV train.py``)."""
 _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "use_env", "help"])
@@ -50,7 +50,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     preset = pick_fields(material.variables, SOURCE_VARIABLES["torchrun"].fields)
     has_command = False
     for arguments in itertools.islice(
-        words_after_each_program(material.commands, ("torchrun",), _MODULES), _MOST
+        words_after_each_program(material.commands, ("torchrun",), TORCHRUN_MODULES), _MOST
     ):
         has_command = True
         yield _spec(arguments, preset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import PartialSpec, address, whole_number
-from allaboard.facts.configuration.cluster import BESIDE_CLUSTER, TASK_ORDER
+from allaboard.facts.configuration.cluster import AUXILIARY_JOBS, TASK_ORDER
 
 PORT = 29500
 """PyTorch's default master port; used where a source names hosts without ports."""
@@ -13,7 +13,7 @@ PORT = 29500
 MOST = 200_000
 """Tasks that are listed; the largest jobs of the field have a tenth of it."""
 
-_ORDER = (*TASK_ORDER, *BESIDE_CLUSTER)
+_ORDER = (*TASK_ORDER, *AUXILIARY_JOBS)
 
 
 class Task(msgspec.Struct, frozen=True):

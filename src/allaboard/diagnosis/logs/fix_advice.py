@@ -15,11 +15,10 @@ from allaboard.analysis.failures.signal_advice import (
     windows_status,
 )
 from allaboard.facts import Claim, Member
+from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 
 _TOLD_BY_NUMBER = (signal.SIGBUS, signal.SIGILL)
 """Signals whose number alone tells more than where the process was."""
-SHELL_SIGNAL_OFFSET = 128
-"""Shells and containers report a process that a signal ended by this exit code plus its number."""
 
 
 def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str:

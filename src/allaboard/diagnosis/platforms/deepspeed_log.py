@@ -12,7 +12,7 @@ import signal
 from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Speaker, Testimony
-from allaboard.facts.signal_name import signal_name
+from allaboard.facts.signal_name import VALID_SIGNALS, signal_name
 
 _END = re.compile(
     r"^(?=[^\n]*sigkill_handler\])[^\n]*(?P<command>\[[^\n]{1,4000}\]) exits with return code = "
@@ -20,7 +20,6 @@ _END = re.compile(
     re.MULTILINE,
 )
 _LOCAL_RANK = re.compile(r"--local[-_]rank[= ',]{1,4}(\d{1,5})")
-_VALID_SIGNALS = {int(s) for s in signal.Signals}
 _READ = (
     "read what the processes wrote before this line; if they wrote nothing: deepspeed --enable_each_rank_log "
     "DIR, and allaboard diagnose DIR"
@@ -37,7 +36,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     name = f"one of the {count} processes that DeepSpeed started on this host"
     name = "the process that DeepSpeed started on this host" if count == 1 else name
     name = "a process that DeepSpeed started" if count == 0 else name
-    killed = -code if -code in _VALID_SIGNALS else None
+    killed = -code if -code in VALID_SIGNALS else None
     place = exhibit.place_of_line(text.count("\n", 0, match.start()))
     heard = Heard(
         rule="EXIT001" if killed else "EXIT003",

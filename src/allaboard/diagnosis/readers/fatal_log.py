@@ -32,6 +32,7 @@ from allaboard.analysis.log_ends.post_traceback_output import (
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
+from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 UNEXPLAINED_END = "LOG012"
@@ -62,7 +63,6 @@ _SIGNALS = {
     "Aborted": "SIGABRT",
     "Killed": "SIGKILL",
 }
-_SHELL_SIGNAL_OFFSET = 128
 _LAUNCHER_ORDER = 2
 """Place of a launcher's or shell's error among the ends of one log; see `_End.order`."""
 _ABORTS = (
@@ -379,7 +379,7 @@ def _describe_end(
         fix = _KILLED_FIX if signal_name in ("SIGKILL", "SIGTERM") else _READ
         return _End(1, f"a process was ended by {signal_name}: {line.strip()[:120]}", fix)
     if match := _EXIT_CODE.search(line):
-        ended_by = signal.Signals(int(match["code"]) - _SHELL_SIGNAL_OFFSET)
+        ended_by = signal.Signals(int(match["code"]) - SHELL_SIGNAL_OFFSET)
         fix = _KILLED_FIX if ended_by is signal.SIGKILL else _READ
         return _End(1, f"a process was ended by {ended_by.name}: {line.strip()[:160]}", fix)
     if any(p.search(line) for p in _LAUNCHER_LINES):

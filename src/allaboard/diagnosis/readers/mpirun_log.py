@@ -6,13 +6,13 @@ Open MPI's mpirun (and its prterun), and Hydra, which starts the processes of MP
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterator
 
 from allaboard.analysis.log_ends.post_traceback_output import training_over_line, trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
+from allaboard.facts.signal_name import VALID_SIGNALS
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 MIN_STEPS_AFTER = 2
@@ -27,7 +27,6 @@ _CODE = re.compile(
 )
 _OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
 _UCX = "its wording from the source of UCX 1.6 to 1.17 (uct/ib/mlx5, ucs/sys/sock.c)"
-_VALID_SIGNALS = {int(s) for s in signal.Signals}
 
 
 def _unreached_peer(key: str, pattern: str, sample: str) -> KnownMessage:
@@ -324,7 +323,6 @@ _SHOWN_AS_SIGNAL = {4, 6, 7, 8, 9, 11, 13, 15}
 """Numbers that Hydra shows of a process that a signal ended: it prints the raw wait status, of which the
 lowest seven bits are the signal, and the eighth tells of a core."""
 _CORE_BIT = 0x80
-_VALID_SIGNALS = {int(s) for s in signal.Signals}
 _HYDRA = "its wording from the source of MPICH 3 to 4.3 and Intel MPI 2018 to 2021 (hydra)"
 HYDRA_MESSAGES = (
     KnownMessage(
@@ -437,7 +435,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     glimpses: list[Glimpse] = []
     for match in _SIGNAL.finditer(text):
-        if int(match["signal"]) in _VALID_SIGNALS:
+        if int(match["signal"]) in VALID_SIGNALS:
             line = " ".join(match[0].split())
             end = Exit(ended_at=0.0, signal=int(match["signal"]), last_line=line)
             glimpses.append(
@@ -496,7 +494,7 @@ def _decode(match: re.Match[str]) -> tuple[int | None, int | None]:
     number = status & ~_CORE_BIT
     if status and number in _SHOWN_AS_SIGNAL:
         return None, number
-    if named and int(named) in _VALID_SIGNALS:
+    if named and int(named) in VALID_SIGNALS:
         return None, int(named)
     return status, None
 

@@ -12,7 +12,7 @@ from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
-from allaboard.facts.signal_name import signal_name
+from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET, VALID_SIGNALS, signal_name
 
 _END = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_](?:\d{1,4}|[a-z0-9]{5})) exited with code (?P<code>\d{1,3})(?: "
@@ -32,9 +32,6 @@ _TEARDOWN = re.compile(
     r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers)", re.M
 )
 """From this message on, the parent ends the processes that are left."""
-_VALID_SIGNALS = {int(s) for s in signal.Signals}
-_SHELL_SIGNAL_OFFSET = 128
-"""Containers and shells report a process that a signal ended by this exit code plus the signal's number."""
 
 MESSAGES = (
     KnownMessage(
@@ -157,8 +154,8 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     reported: set[str] = set()  # horovodrun tells the first of them again
     for match in _END.finditer(text):
         code = _exit_code(match)
-        number = -code if code < 0 else code - _SHELL_SIGNAL_OFFSET
-        killed = number if number in _VALID_SIGNALS else None
+        number = -code if code < 0 else code - SHELL_SIGNAL_OFFSET
+        killed = number if number in VALID_SIGNALS else None
         # An exit code of a container or a child without a rank tells nothing more than its traceback.
         if (
             code == 0

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from allaboard.faces.watch.figures import format_rate, format_share, format_step_time
-from allaboard.faces.watch.run_summary import TROUBLED, place_of, wait_of
+from allaboard.faces.watch.run_summary import place_of, wait_of
 from allaboard.facts import Activity, RankState
+from allaboard.feed.lane_choice import TROUBLED
 from allaboard.report.plain_text import clean
 from allaboard.report.servers import format_bytes
 

@@ -9,13 +9,12 @@ from allaboard.faces.watch.figures import (
     format_step_time,
 )
 from allaboard.facts import Activity, Finding, RankState, RunPhase, Severity, Snapshot
+from allaboard.feed.lane_choice import TROUBLED
 from allaboard.report.plain_text import clean
 from allaboard.report.servers import format_bytes
 
 MAX_AWAITED = 3
 """Awaited ranks that are named."""
-TROUBLED = frozenset((Activity.STOPPED, Activity.FAILED, Activity.LOST))
-"""Activities that a person wants to see first."""
 FULL_SHARE = 0.9
 """Share of a host's memory or disk from which it is named."""
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from allaboard.faces.watch.run_summary import TROUBLED, place_of
+from allaboard.faces.watch.run_summary import place_of
 from allaboard.facts import Activity, RankState
+from allaboard.feed.lane_choice import TROUBLED
 from allaboard.report.plain_text import clean
 
 MAX_GROUPS = 50

@@ -160,7 +160,7 @@ FIELDS = (
 TASK_ORDER = ("chief", "master", "worker", "ps")
 """Order in which ranks count through the jobs of a TensorFlow cluster, as TensorFlow's own collectives and
 the probe (``probe/adapters/_tensorflow``) count them."""
-BESIDE_CLUSTER = ("evaluator",)
+AUXILIARY_JOBS = ("evaluator",)
 """Jobs whose tasks take no part in the cluster: TensorFlow counts none of them as a rank."""
 
 
@@ -217,7 +217,7 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Job, index and address of every task of ``cluster`` that has a rank, in the order of ranks."""
         order = {job: number for number, job in enumerate(TASK_ORDER)}
         jobs = sorted(
-            (job for job in self.cluster if job not in BESIDE_CLUSTER),
+            (job for job in self.cluster if job not in AUXILIARY_JOBS),
             key=lambda job: order.get(job, len(order)),
         )
         return [(j, i, address) for j in jobs for i, address in enumerate(self.cluster[j])]

@@ -23,6 +23,8 @@ REDUCE = Frame(
 )
 
 
+PEER_LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
+"""What gloo raises in a member whose peer has ended: type and message."""
 EADDRINUSE = (
     "The server socket has failed to listen on any local network address. port: 29888, useIpv6: false, "
     "code: -98, name: EADDRINUSE, message: address already in use"

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Material, Node, Origin, Value
 from allaboard.formats.cli_flags import find_flags, words_after_program
+from allaboard.formats.python_commands import TORCHRUN_MODULES
 from allaboard.formats.shell.script import read_inner_commands
 
 _EXTERNAL_FIELDS = frozenset(["env_file", "extends"])
 _TRAINING_VARIABLES = frozenset(
     ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TF_CONFIG", "NODE_RANK", "JAX_COORDINATOR_ADDRESS"]
 )
-
-_LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 
 
 def is_compose(tree: Node) -> bool:
@@ -51,7 +50,7 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
 def _starts_node(commands: Sequence[Sequence[Value]]) -> bool:
     """Return True if a command is torchrun's for one of several nodes that it numbers itself."""
     for command in commands:
-        arguments = words_after_program(command, ("torchrun",), _LAUNCHER_MODULES)
+        arguments = words_after_program(command, ("torchrun",), TORCHRUN_MODULES)
         flags = find_flags(arguments or (), frozenset(("nnodes", "node_rank")), frozenset())
         nodes = flags.values.get("nnodes")
         count = nodes.integer if nodes is not None else None

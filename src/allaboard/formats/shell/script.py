@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
+from allaboard.formats.python_commands import PYTHON_PROGRAM
 from allaboard.formats.shell.blocks import OpenBlocks
 from allaboard.formats.shell.branches import BranchAssignments
 from allaboard.formats.shell.broken_continuations import TornLine
@@ -31,7 +32,6 @@ _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _SCRIPT_FLAGS = ("-c", "-lc", "-ic", "-xc", "-ec", "-exc")
 _TASK_FLAG = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag that tells a TensorFlow 1 script its task index."""
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _TRAINING_PROGRAM = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
 _WRAPPERS = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
 _MAX_TORN_LINES = 100
@@ -258,7 +258,9 @@ def _read_command(
     step.program = _program_name(values)
     if len(script.processes) > _MAX_PROCESSES:
         return
-    exported = script.changed_names if _PYTHON.match(values[0].text if values else "") else set()
+    exported = (
+        script.changed_names if PYTHON_PROGRAM.match(values[0].text if values else "") else set()
+    )
     own_names = frozenset((*(name for name, _ in assignments), *exported))
     is_member = bool(own_names) or any(_TASK_FLAG.match(w.text) for w in values)
     if is_member or (_TRAINING_PROGRAM.match(step.program) and len(script.flow) < _MAX_PROCESSES):

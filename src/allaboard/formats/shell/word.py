@@ -13,11 +13,11 @@ from allaboard.formats.source_map import position_after
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SLURM = SOURCE_VARIABLES["slurm"].fields
-_TASK_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
+TASK_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 """Variables by which Slurm numbers a task: they differ between tasks, and are 0 in the batch script
 itself."""
 _SHOWN_BY_NAME = (
-    *_TASK_NUMBERS,
+    *TASK_NUMBERS,
     "RANK",
     "NODE_RANK",
     "WORLD_SIZE",
