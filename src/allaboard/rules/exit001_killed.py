@@ -71,14 +71,14 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _group_by_report(killed: list[Member]) -> list[list[Member]]:
-    """Group members that a launcher reported in one line, as srun does for all tasks of a host."""
+    """Group members that a launcher reported in one line, as srun does for all tasks of a host, or at one
+    moment, as torchrun does."""
     groups: dict[tuple[object, ...], list[Member]] = {}
     for killed_member in killed:
-        assert killed_member.exit is not None
-        report = killed_member.exit.last_line
-        groups.setdefault(
-            (report, _signal(killed_member)) if report else (id(killed_member),), []
-        ).append(killed_member)
+        end = killed_member.exit
+        assert end is not None
+        report = end.last_line or end.ended_at or id(killed_member)
+        groups.setdefault((report, _signal(killed_member)), []).append(killed_member)
     return list(groups.values())
 
 

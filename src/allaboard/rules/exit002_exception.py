@@ -39,6 +39,7 @@ from allaboard.analysis.failures.library_errors import called_from, explain_libr
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
+from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
@@ -173,6 +174,9 @@ def _fix(error: Raised, source: str, log: str) -> str:
         return f"see in {log} why the command that it ran failed, and fix that"
     if (advice := missing_path_advice(error)) and not known_error_advice(error):
         return advice
+    stated = "" if known_error_advice(error) else stated_remedy(error.message)
+    if error.where is None and stated:
+        return f"do what its message says: {stated!r}; the whole traceback is in {log}"
     if error.where is None and not known_error_advice(
         error
     ):  # a syntax error has no frame: its message names the place
@@ -184,7 +188,14 @@ def _fix(error: Raised, source: str, log: str) -> str:
             "model.named_parameters() that require a gradient); if that is intended, use DDP(..., "
             "find_unused_parameters=True)"
         )
-    return known_error_advice(error) or f"fix {source}; the whole traceback is in {log}"
+    if advice := known_error_advice(error):
+        return advice
+    if stated:
+        return (
+            f"do what its message says: {stated!r}; if that does not help, look at {source}; the whole "
+            f"traceback is in {log}"
+        )
+    return f"fix {source}; the whole traceback is in {log}"
 
 
 def _claim_debugger(members: list[Member], where: Frame, order: FailureOrder) -> Claim:

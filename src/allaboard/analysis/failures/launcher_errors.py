@@ -32,6 +32,9 @@ _LAUNCHER_FILES = re.compile(
     r"|deepspeed[/\\]launcher[/\\]\w+|horovod[/\\]run(?:ner)?[/\\][\w/\\]+|torch_xla[/\\]distributed[/\\]\w+)"
     r"\.py$|[/\\]bin[/\\](?:accelerate|deepspeed|horovodrun|torchrun)$"
 )
+_LAUNCHER_COMMANDS = re.compile(
+    r"(?:^|[/\\])(?:accelerate(?:-launch)?|deepspeed|horovodrun|torchrun)(?:\.exe)?$"
+)
 _LAUNCHER_COMMAND = re.compile(
     r"Command '?\[?['\"]?(?:\S{0,200}/)?"
     r"(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|horovodrun|torchrun|deepspeed|srun)['\" ]"
@@ -51,8 +54,18 @@ _REFERS_ABOVE = re.compile(
 
 
 _SPAWNED_WORDS = re.compile(r"process \d+ terminated with (?:exit code \d|signal SIG)")
+_SPAWNED_RAISED = re.compile(
+    r"\s*-- Process \d+ terminated with the following (?:error|exception):"
+)
+"""Begins what the parent raises of a child's exception. It stands by itself only where the child's traceback,
+which belongs to it, has no end."""
 _SPAWN = "torch/multiprocessing/spawn.py"
 """Raises these words as an Exception where a child wrote no exception (before PyTorch 1.6)."""
+
+
+def is_launcher_file(file: str) -> bool:
+    """Return True for a source file of a launcher, or the command that starts it."""
+    return bool(_LAUNCHER_FILES.search(file) or _LAUNCHER_COMMANDS.search(file))
 
 
 def refers_to_error_above(text: str) -> bool:
@@ -67,6 +80,9 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
         return "ip: " in traceback.message
     if traceback.type == "RuntimeError" and _CHILD_WORDS.match(traceback.message):
         return True
+    is_parents = traceback.type in ("Exception", "ProcessRaisedException")
+    if is_parents and (not traceback.message.strip() or _SPAWNED_RAISED.match(traceback.message)):
+        return any(f.file.replace("\\", "/").endswith(_SPAWN) for f in traceback.frames)
     if traceback.type == "Exception" and _SPAWNED_WORDS.match(traceback.message):
         return any(f.file.replace("\\", "/").endswith(_SPAWN) for f in traceback.frames)
     is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message

@@ -60,6 +60,26 @@ class Cause:
 
 CAUSES = (
     Cause(
+        # fairseq's trainer compares the norm of the gradients on all ranks after each step.
+        pattern=r"Fatal error: gradients are inconsistent between workers",
+        says="the norms of the gradients differ between the ranks, as fairseq's trainer found: the ranks "
+        "did not reduce the same gradients, or one of them has NaN",
+        fix="read the table 'grad_norm across the workers' below it: nan everywhere is a loss that diverged "
+        "(a lower learning rate, --fp16-init-scale, the batch at that step); numbers that differ are "
+        "gradients that were not reduced (parameters without a gradient on some ranks: "
+        "--find-unused-parameters, or --ddp-backend=legacy_ddp)",
+        own=False,
+    ),
+    Cause(
+        pattern=r"(?:Stop_waiting|wait_canceled) response is expected",
+        says="the store of the job gave an answer that a store does not give: something else listens at "
+        "MASTER_ADDR:MASTER_PORT, or the process that serves the store was ending",
+        fix='echo "$MASTER_ADDR:$MASTER_PORT"; ss -ltnp | grep "$MASTER_PORT"   # on the host of rank 0: who '
+        "listens there? An address, and a port that no other job uses, in both; then read the log of rank 0",
+        own=False,
+        vague=True,
+    ),
+    Cause(
         # NCCL's name of the error alone, as TensorFlow passes it on.
         pattern=r"^InternalError: (?:NCCL: )?unhandled (?P<kind>system|cuda) error",
         says="failed in NCCL: unhandled {kind} error",

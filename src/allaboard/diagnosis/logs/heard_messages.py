@@ -13,6 +13,7 @@ from allaboard.diagnosis.logs.end_reasons import without_explained_ends
 from allaboard.diagnosis.logs.job_starts import start_messages
 from allaboard.diagnosis.logs.message_relations import relate_messages
 from allaboard.diagnosis.logs.run_readers import LogRecord
+from allaboard.diagnosis.readers.cut_traceback_log import BREAKS_OFF
 from allaboard.facts import Finding, Heard, Severity
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.relations import (
@@ -33,10 +34,12 @@ def related_messages(
     listed_ranks = {g.rank for g in exits if g.origin.file in waiting_logs}
     relations_of = declared_relations(catalogue.entries)
     wait_was_ended = any(h.ended_wait or relations_of(h.rule).interruption for h in record.heard)
+    # Of whom the end is missing, nobody knows whether it waited as well.
+    cut_ranks = {s.rank for h in record.heard if BREAKS_OFF in h.says for s in h.speakers}
     ranks_by_file = dict(zip(record.names, record.ranks, strict=True))
     merged = merge_heard(
         [*record.heard, *start_messages(record.starts, wait_was_ended, ranks_by_file)],
-        {*record.ranks, *record.labelled, *listed_ranks},
+        {*record.ranks, *record.labelled, *listed_ranks} - cut_ranks,
     )
     waits = frozenset(h.rule for h in merged if reports_waiting(relations_of(h.rule)))
     failed_rules = frozenset(

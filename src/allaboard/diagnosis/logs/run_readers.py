@@ -34,6 +34,7 @@ from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTi
 from allaboard.facts.instruments.hardware import Hardware, merge_hardware
 from allaboard.facts.instruments.nccl_state import NcclReport, NcclStates
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+from allaboard.formats.dumps.wrapped_lines import join_wrapped_lines
 from allaboard.plugins import Broken, plugins
 
 
@@ -94,19 +95,12 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     readings: list[PartReading] = []
     for number, exhibit in enumerate(map(attribute_file, map(unquote_lines, exhibits))):
         record.names.append(exhibit.name)
-        parts = tuple(map(restore_heads, split_by_process(exhibit)))
+        parts, part_readings = _read_exhibit(number, exhibit, all_readers, record)
+        if not _says_anything(part_readings) and (joined := join_wrapped_lines(exhibit.text)):
+            # Copied from a terminal: no long line is as it was written.
+            whole = msgspec.structs.replace(exhibit, data=joined.text.encode())
+            parts, part_readings = _read_exhibit(number, whole, all_readers, record, joined.numbers)
         record.has_traceback |= any(TRACEBACK_HEAD in part.text for part in parts)
-        task = own_task(exhibit)
-        part_readings = [
-            PartReading(
-                number,
-                part,
-                _read_part(part, all_readers, record),
-                work_over_line(part.text),
-                task,
-            )
-            for part in parts
-        ]
         record.ranks.append(_rank_of_file(exhibit, part_readings))
         record.job_failed |= launcher_reports_failure(exhibit.text)
         if (final_words := training_over_line(exhibit.text)) and _is_of_unnamed_process(
@@ -136,6 +130,44 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     record.glimpses = settle_threads(attribute_tracebacks(record.glimpses))
     record.heard, record.glimpses = join_reported_crashes(record.heard, record.glimpses)
     return record
+
+
+def _read_exhibit(
+    number: int,
+    exhibit: Exhibit,
+    all_readers: Sequence[tuple[str, LogReader]],
+    record: LogRecord,
+    numbers: tuple[int, ...] = (),
+) -> tuple[tuple[Exhibit, ...], list[PartReading]]:
+    """Return what each process wrote into a file, and what the readers find in it.
+
+    ``numbers`` are those of its lines in the file, if they are not the same.
+    """
+    parts, task = tuple(map(restore_heads, split_by_process(exhibit))), own_task(exhibit)
+    if numbers:
+        parts = tuple(
+            msgspec.structs.replace(
+                part,
+                numbers=tuple(numbers[n - 1] for n in part.numbers) if part.numbers else numbers,
+            )
+            for part in parts
+        )
+    part_readings = [
+        PartReading(
+            number, part, _read_part(part, all_readers, record), work_over_line(part.text), task
+        )
+        for part in parts
+    ]
+    return parts, part_readings
+
+
+def _says_anything(readings: Iterable[PartReading]) -> bool:
+    """Return True if a reader found a message or an exception."""
+    return any(
+        t.heard or any(g.raised is not None for g in t.glimpses)
+        for reading in readings
+        for t in reading.testimony
+    )
 
 
 def _member_key(reading: PartReading) -> tuple[str, int] | None:

@@ -22,6 +22,7 @@ from allaboard.analysis.log_ends.final_errors import (
     final_error,
     final_sentence,
 )
+from allaboard.analysis.log_ends.lone_exceptions import advice_of_line
 from allaboard.analysis.log_ends.named_tasks import find_tasks, named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
@@ -99,6 +100,8 @@ _SIGNAL_LINE = re.compile(
     # The failure handlers of absl (libtpu, Ray) and glog.
     r"|^\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
 )
+_OVERWRITTEN = re.compile(r"(?P<name>Killed|Segmentation fault)(?!er\b|s\b)(?=[\w%|/\[])")
+"""The shell's word over the beginning of a progress line that ended without a new line."""
 _EXIT_CODE = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?(?: (?:exit )?(?:code|status))|exit_?code|returned)[ :=]{1,3}\(?"
     r"(?P<code>13[24-9])\b",
@@ -388,10 +391,14 @@ def _describe_end(
             f"the launcher or the shell reports an error: {line.strip()[:160]}",
             _launcher_fix(line),
         )
+    if is_last and (match := _OVERWRITTEN.match(line)):
+        name = _SIGNALS[match["name"]]
+        fix = _KILLED_FIX if name == "SIGKILL" else _READ
+        return _End(1, f"a process was ended by {name}: {line.strip()[:80]}", fix)
     if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
         if explained := explain_bare_exception(line):
             return _End(3, *explained)
-        return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
+        return _End(3, f"the log ends in an error: {line.strip()[:160]}", advice_of_line(line))
     return None
 
 

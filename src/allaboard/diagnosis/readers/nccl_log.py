@@ -319,6 +319,17 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
+        key=": got completion with error",
+        pattern=r"\bmlx\d: (?P<host>[\w.-]{1,80}): got completion with error",
+        rule="EXIT005",
+        says="an InfiniBand card of {host} reports that a transfer failed: the peer ended, or the link broke",
+        fix="on the hosts of the job: ibstat; rdma link; dmesg -T | grep -i mlx5; then the logs of the ranks "
+        "that do not write this: did one of them end first? NCCL_DEBUG=INFO names the peer",
+        proves_not="whether the peer ended or the link broke: the card sees both alike",
+        sample="mlx5: node7: got completion with error:",
+        source="its wording from the source of rdma-core (providers/mlx5/cq.c)",
+    ),
+    KnownMessage(
         key="CUDA IPC handle",
         pattern=r"NCCL WARN [^\n]{0,40}(?:failed to open|Failed to open|Could not open) CUDA IPC "
         r"handle ?: ?"

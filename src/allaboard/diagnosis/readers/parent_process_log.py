@@ -11,6 +11,7 @@ from allaboard.analysis.failures.launcher_errors import final_launcher_error
 from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.readers.torchrun_log import SUMMARY_ROW
 from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET, VALID_SIGNALS, signal_name
 
@@ -75,6 +76,19 @@ MESSAGES = (
         source="its wording from the source of Composer 0.10 to 0.32 (cli/launcher.py)",
     ),
     KnownMessage(
+        key="failed to create process.",
+        pattern=r"failed to create process\.",
+        rule="LOG013",
+        says="Windows could not start the program behind an .exe of Python's Scripts folder (torchrun, "
+        "accelerate): failed to create process; the Python that it was installed with is not at its "
+        "place, or the path has a blank",
+        fix="python -m torch.distributed.run SCRIPT instead of torchrun (python -m "
+        "accelerate.commands.launch); or "
+        "reinstall it in this environment: python -m pip install --force-reinstall --no-deps PACKAGE",
+        sample="failed to create process.",
+        source="its wording from the source of setuptools and distlib (launcher.c)",
+    ),
+    KnownMessage(
         key="nsufficient shared memory",
         pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
         r"shared memory",
@@ -93,7 +107,7 @@ def _torchrun_child(number: int) -> KnownMessage:
     """Return torchrun's line on the first child that a signal ended."""
     return KnownMessage(
         key=f"failed (exitcode: -{number})",
-        pattern=rf"failed \(exitcode: -{number}\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\) of binary",
+        pattern=rf"failed \(exitcode: -{number}\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
         rule="EXIT001",
         says=f"the process of local rank {{local}} (pid {{pid}}) was killed by {signal_name(number)}",
         fix=signal_advice(number),
@@ -111,7 +125,7 @@ TORCHRUN_CHILDREN = tuple(
 """torchrun's line on the first child that failed. A summary below it tells the rank too."""
 TORCHRUN_ABORT = KnownMessage(
     key="failed (exitcode: -6)",
-    pattern=r"failed \(exitcode: -6\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\) of binary",
+    pattern=r"failed \(exitcode: -6\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
     rule="EXIT001",
     says="the process of local rank {local} (pid {pid}) aborted (SIGABRT)",
     fix="read its output above this line: who aborts says why (an assertion, NCCL's watchdog after another "
@@ -122,12 +136,27 @@ TORCHRUN_ABORT = KnownMessage(
     source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
 )
 """The same of a child that aborted: see `end_reasons.drop_following_aborts`."""
-_SUMMARY = "Root Cause (first observed failure)"
+_TORCHRUN_CODE = KnownMessage(
+    key="failed (exitcode: ",
+    pattern=r"failed \(exitcode: (?P<code>[1-9]\d{0,2})\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+    rule="EXIT003",
+    says="the process of local rank {local} (pid {pid}) ended with exit code {code}; torchrun ended the "
+    "others",
+    fix="read what that process wrote above this line: its traceback, or its last words; if the processes "
+    "wrote into one another, torchrun --log-dir LOGS --redirects 3 keeps a file for each",
+    proves_not="why it ended; and which rank it is on several hosts: torchrun tells the rank on its host",
+    bare_end=True,
+    sample="ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 7 (pid: "
+    "15393) of binary: /usr/bin/python",
+    source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
+)
+"""The same of a child that ended itself."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_process_ends(exhibit))[:1000]
-    torchrun = () if _SUMMARY in exhibit.text else (*TORCHRUN_CHILDREN, TORCHRUN_ABORT)
+    has_summary = SUMMARY_ROW in exhibit.text
+    torchrun = () if has_summary else (*TORCHRUN_CHILDREN, TORCHRUN_ABORT, _TORCHRUN_CODE)
     heard = (*find_known_messages(exhibit, (*MESSAGES, *torchrun)), *_last_words(exhibit))
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 

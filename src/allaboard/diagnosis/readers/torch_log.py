@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import starmap
 
 import msgspec
 
@@ -43,6 +44,49 @@ WAITING_IN_BARRIER = KnownMessage(
     "store_based_barrier_key:1 (world_size=2, worker_count=4, timeout=0:30:00)",
     source="its wording from the source of PyTorch 1.9 to 2.13",
 )
+_CONNECT_ERRNOS = (
+    (
+        "111|10061",
+        "NET002",
+        "is up, but nothing listened there",
+        "start rank 0 on {host} first, and read its log: did it end?",
+    ),
+    (
+        "113|101|10065|10051",
+        "NET004",
+        "is out of reach: the network has no route to it, or a firewall refuses",
+        "on this host: getent ahosts {host}; ip route get ADDRESS. If several names or addresses stand for "
+        "it, set MASTER_ADDR to the one that the other hosts reach (its full name, or ip -br address on "
+        "{host}), and open the port",
+    ),
+    (
+        "110|10060",
+        "NET003",
+        "did not answer: it is down, or a firewall drops the packets",
+        "start rank 0 on {host}, and open the port {port} between the hosts",
+    ),
+)
+"""Numbers of an errno (Linux's, and those of Windows), the rule that each means, and its texts."""
+
+
+def _not_connected(numbers: str, rule: str, meaning: str, advice: str) -> KnownMessage:
+    """Return the exception of a client that tried all addresses of rank 0, by the errno of the last try."""
+    number = numbers.partition("|")[0]
+    return KnownMessage(
+        key="has failed to connect to any network address of",
+        pattern=r"client socket has failed to connect to any network address of \((?P<host>[^,)]{1,255}), "
+        rf"(?P<port>\d+)\)\.[^\n]{{0,300}}?\(errno: (?:{numbers}) - ",
+        rule=rule,
+        says=f"{{host}}:{{port}}, where rank 0 is to be met, {meaning}",
+        fix=f"{advice}; from this host: nc -vz {{host}} {{port}}",
+        proves_not="that rank 0 is missing: a wrong address looks the same",
+        explains=("JOIN007", "LOG012"),
+        sample="RuntimeError: The client socket has failed to connect to any network address of (n3, 9901). "
+        f"The client socket has failed to connect to gn03.local:9901 (errno: {number} - why).",
+        source="its wording from the source of PyTorch 1.11 to 2.3 (c10d/socket.cpp)",
+    )
+
+
 MESSAGES = (
     KnownMessage(
         key="clients joined",
@@ -118,6 +162,7 @@ MESSAGES = (
         "after 10000ms while trying to connect to (127.0.0.1, 39499).",
         source=_RECORDED,
     ),
+    *starmap(_not_connected, _CONNECT_ERRNOS),
     KnownMessage(
         key="EADDRINUSE",
         pattern=r"failed to listen on any local network address\. port: (?P<port>\d+).*?EADDRINUSE",
@@ -130,6 +175,21 @@ MESSAGES = (
         "local network address. port: 29777, useIpv6: false, code: -98, name: EADDRINUSE, message: "
         "address already in use",
         source=_RECORDED,
+    ),
+    KnownMessage(
+        key="errno: 98 - ",
+        # In records of their own (PyTorch 1.11 to 2.3): each try, and then that all have failed.
+        pattern=r"failed to bind to \S{1,200}?:(?P<port>\d{1,5}) \(errno: 98 - [^\n]{0,80}\n[^\n]{0,200}"
+        r"The server socket has failed to listen on any local network address",
+        rule="NET005",
+        says="port {port} was taken when rank 0 wanted to listen there",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
+        proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
+        explains=("JOIN007", "LOG010", "LOG012"),
+        sample="[W socket.cpp:436] [c10d] The server socket has failed to bind to 0.0.0.0:29511 (errno: 98 - "
+        "Address already in use).\n[E socket.cpp:472] [c10d] The server socket has failed to listen on any "
+        "local network address.",
+        source="its wording from the source of PyTorch 1.11 to 2.3 (c10d/socket.cpp)",
     ),
     KnownMessage(
         key="errno: 98",
@@ -162,8 +222,11 @@ MESSAGES = (
         r"OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<ms>\d+)",
         rule="LOG001",
         says="a rank waited {ms} ms in {op}, collective {number}, for a peer that did not come",
-        fix="compare the ranks' collectives: allaboard diagnose on the folder of "
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE; the rank with the lowest number is the one to look at",
+        fix="allaboard diagnose LOG... with the logs of all ranks: who does not write this, or writes "
+        "another number? At the next run: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1, "
+        "then allaboard diagnose on the folder of TORCH_NCCL_DEBUG_INFO_TEMP_FILE; while it hangs, on each "
+        "host: allaboard "
+        "diagnose",
         proves_not="which peer: the rank whose watchdog speaks is a victim",
         awaits=True,
         sample="[rank2]:[E1121 12:29:11.541042612 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught "

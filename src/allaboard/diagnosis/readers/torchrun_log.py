@@ -209,6 +209,8 @@ _FAILURE = re.compile(
     r"  rank      : (?P<rank>\d+) \(local_rank: \d+\)\n"
     r"  exitcode  : (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
+SUMMARY_ROW = "\n  exitcode  : "
+"""In each entry of the summary, whose end may have been cut off."""
 _CLOSING_SIGNAL = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
 MAX_FAILURES = 100_000
 """Failures that are read of one summary."""
@@ -217,7 +219,7 @@ MAX_FAILURES = 100_000
 def _failed_workers(exhibit: Exhibit) -> tuple[Glimpse, ...]:
     """Return the ends of the workers that torchrun's summary lists."""
     text = exhibit.text
-    if "Root Cause (first observed failure)" not in text:
+    if SUMMARY_ROW not in text:
         return ()
     closing_signals = {int(m[1]): m[2] for m in _CLOSING_SIGNAL.finditer(text)}
     glimpses = []

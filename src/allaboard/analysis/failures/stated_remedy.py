@@ -1,0 +1,47 @@
+"""What an error message itself says is to be done: a variable to set, a command, a request. Pure.
+
+Whoever wrote a check mostly wrote the remedy beside it. It is passed on where no row of a table knows better.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_REMEDY_CHARS = 200
+"""Characters of the sentence that are shown."""
+_STATED = re.compile(
+    r"(?:^|(?<=[.;:!?,)(\n] )|(?<=\n))"
+    r"(?P<remedy>(?:[Pp]lease,? (?:also )?(?:set|use|install|check|make sure|ensure|run|pass|specify|upgrade"
+    r"|update|downgrade|reduce|increase|decrease|consider|add|remove|provide|try|verify|call|change|enable"
+    r"|disable|reinstall|rebuild|launch|start|refer|adjust|login|log in)\b"
+    r"|[Tt]ry (?:setting|using|running|to (?!again)\w+|increasing|reducing|decreasing|upgrading|installing"
+    r"|passing|--\w|`)"
+    r"|[Cc]onsider (?:setting|using|passing|increasing|reducing|enabling|disabling|upgrading|`)"
+    r"|[Mm]ake sure\b|[Yy]ou (?:can|may|should|must|need to|have to) (?!also\b)(?:set|use|install|pass|call"
+    r"|enable|disable|run|specify|increase|reduce|upgrade|try|add)\b"
+    r"|[Rr]un (?:with|`|pip|python|export) ?[^\s,.;]"
+    r"|[Uu]se (?:`|--\w|[A-Z][A-Z0-9_]{3,}=)|[Ss]et (?:`|--\w|[A-Z][A-Z0-9_]{3,}\b)"
+    r"|(?:You may want to|[Ii]f you want to [^.\n]{3,60}?, (?:set|use|pass))\b"
+    r"|[Tt]o (?:fix|resolve|solve|avoid|enable|disable|suppress|override) (?:this|the|that|it)\b[^.\n]{0,80}?"
+    r"\b(?:set|use|run|pass|add|call|install)\b"
+    r"|pip3? install \S|Specify (?:`|--\w)|Did you (?:forget|mean)\b)"
+    r"[^\n]{0,400})"
+)
+_ONLY_REPORTS = re.compile(
+    r"\b(?:open an issue|report (?:this|a|it)|file (?:a|an) (?:bug|issue)|TORCH_USE_CUDA_DSA"
+    r"|CUDA_LAUNCH_BLOCKING|check NCCL warnings|github\.com/\S+/issues|contact)\b",
+    re.IGNORECASE,
+)
+"""Requests that do not mend anything."""
+_SENTENCE_END = re.compile(r"[.;!?](?=\s+[A-Z(\[]|\s*$)|\n")
+
+
+def stated_remedy(message: str) -> str:
+    """Return the sentence of the message that says what to do; "" if none does."""
+    for match in _STATED.finditer(message[:2000]):
+        sentence = match["remedy"]
+        end = _SENTENCE_END.search(sentence)
+        sentence = sentence[: end.start()] if end is not None else sentence
+        if not _ONLY_REPORTS.search(sentence):
+            return sentence.strip(" ,:)")[:MAX_REMEDY_CHARS]
+    return ""

@@ -1,0 +1,118 @@
+"""Tracebacks whose last line, which names the exception, is missing: who pasted them left it out. Pure.
+
+Debuggers print the message first and the frames below it, innermost first: there it is not missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from allaboard.facts import Frame
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+
+MAX_LINES = 200
+"""Lines at the end of a log among which such a traceback is looked for."""
+MAX_LOOSE_LINES = 3
+"""Lines after the last frame: its source line, and what is left of the next one."""
+_FRAME = re.compile(
+    r'[>\s]*File "(?P<file>[^"\n]{1,1000})", line (?P<line>\d{1,9}), in (?P<function>\S.{0,199})'
+)
+_BROKEN_FRAME = re.compile(
+    r'[>\s]*File "[^"\n]{1,1000}(?:$|",? ?(?:l(?:i(?:n(?:e(?: \d{0,9},?)?)?)?)?)?$)'
+)
+"""A frame whose line ends too early."""
+_SPAWNED = re.compile(
+    r"-- Process (?P<number>\d{1,7}) terminated with the following (?:error|exception):"
+)
+_EXCEPTION = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|[A-Za-z_][\w.]*: "
+)
+"""Begins the line that names an exception."""
+_ERROR_WORDS = re.compile(
+    r"\b\w*(?:Error|Exception)\b|\berror\b|\bfailed\b|mismatch", re.IGNORECASE
+)
+
+
+class CutTraceback(NamedTuple):
+    """A traceback that breaks off."""
+
+    line: int
+    """Index of its first line."""
+    frame: Frame
+    """The innermost frame that is left, of the user's own code if there is one."""
+    spawned: int
+    """Number of the process that torch.multiprocessing started, of which it is; -1 if it is of none."""
+    message: str
+    """The message above it, if the frames stand below theirs; else ""."""
+
+
+def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
+    """Return the traceback with which these lines break off; None if they end otherwise."""
+    first = max(0, len(lines) - MAX_LINES)
+    numbers = [
+        n for n in range(first, len(lines)) if lines[n].strip() and lines[n].strip("`> ") != ""
+    ]
+    frames = [n for n in numbers if _FRAME.match(lines[n])]
+    if len(frames) < 2:
+        return None
+    following = [lines[n] for n in numbers if n > frames[-1]]
+    if len(following) > MAX_LOOSE_LINES or any(map(_ends_traceback, following)):
+        return None
+    begin = _begin_of_block(lines, frames[-1], first)
+    is_python = TRACEBACK_HEAD in lines[begin]
+    message = "" if is_python else _message_above(lines, begin)
+    if not is_python and not message:
+        return None
+    matches = [m for n in frames if n > begin and (m := _FRAME.match(lines[n])) is not None]
+    read = [Frame(m["file"], int(m["line"]), m["function"]) for m in matches]
+    inner_first = read if message else read[::-1]
+    if not inner_first:
+        return None
+    frame = next((f for f in inner_first if f.is_user), inner_first[0])
+    above = [m for line in lines[max(0, begin - 2) : begin] if (m := _SPAWNED.match(line))]
+    return CutTraceback(begin, frame, int(above[-1]["number"]) if above else -1, message)
+
+
+def _ends_traceback(line: str) -> bool:
+    return (
+        line[:1] not in (" ", "\t")
+        and not _BROKEN_FRAME.match(line)
+        and bool(_EXCEPTION.match(line))
+    )
+
+
+def _begin_of_block(lines: Sequence[str], last: int, first: int) -> int:
+    """Return the index of the head above these frames, or of the first line that is not indented."""
+    number = last
+    while number > first:
+        number -= 1
+        line = lines[number]
+        if TRACEBACK_HEAD in line:
+            return number
+        if (
+            line.strip()
+            and line[:1] not in (" ", "\t", ">")
+            and not _has_head(lines, first, number)
+        ):
+            return number
+    return number
+
+
+def _has_head(lines: Sequence[str], first: int, number: int) -> bool:
+    """Return True if a head stands above, with nothing in between that ends a traceback: processes that write
+    at once tear each other's lines."""
+    for above in range(number, first - 1, -1):
+        if TRACEBACK_HEAD in lines[above]:
+            return True
+        if above < number and _ends_traceback(lines[above]) and not _FRAME.match(lines[above + 1]):
+            return False
+    return False
+
+
+def _message_above(lines: Sequence[str], begin: int) -> str:
+    """Return the message below which the frames stand; "" if that line is none."""
+    rest = (line.strip() for line in lines[begin + 1 : begin + 3] if not _FRAME.match(line))
+    text = " ".join([lines[begin].strip(), *rest])
+    return text[:300] if _ERROR_WORDS.search(text) else ""

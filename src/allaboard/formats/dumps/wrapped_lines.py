@@ -1,0 +1,65 @@
+"""Logs that were copied from a terminal which broke long lines at its width. Pure.
+
+Every longer line was then cut into pieces of that width, in the middle of words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+MIN_WIDTH = 60
+"""Columns of a narrow terminal."""
+MIN_BROKEN_LINES = 4
+"""Lines of the full width whose next line goes on in the middle of a word."""
+MAX_LINES = 20_000
+"""Lines of a text that somebody copied from a terminal."""
+MAX_PIECES = 40
+"""Pieces of one line that are joined."""
+
+
+class JoinedLines(NamedTuple):
+    """A text whose broken lines were joined."""
+
+    text: str
+    """The text."""
+    numbers: tuple[int, ...]
+    """Number that each line had before, from 1; of the first piece of those that were joined."""
+
+
+def join_wrapped_lines(text: str) -> JoinedLines | None:
+    """Return the text with the lines joined that a terminal broke; None if it broke none."""
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        return None
+    width = _terminal_width(lines)
+    if not width:
+        return None
+    joined: list[str] = []
+    numbers: list[int] = []
+    pieces = 0
+    for number, (previous, line) in enumerate(pairwise(["", *lines]), 1):
+        is_piece = len(previous) == width and bool(line) and pieces < MAX_PIECES
+        pieces = pieces + 1 if is_piece else 0
+        if is_piece and joined:
+            joined[-1] += line
+        else:
+            joined.append(line)
+            numbers.append(number)
+    return JoinedLines("\n".join(joined), tuple(numbers))
+
+
+def _terminal_width(lines: list[str]) -> int:
+    """Return the width at which the lines were broken; 0 if they were not."""
+    lengths = Counter(map(len, lines))
+    width = max(lengths)
+    # The rest of a broken line is as short as it happens to be; a table or a box fills its lines with frames.
+    broken = [
+        (line, following)
+        for line, following in pairwise(lines)
+        if len(line) == width and following[:1].isalnum() and line[-1:].isalnum()
+    ]
+    if width < MIN_WIDTH or len(broken) < MIN_BROKEN_LINES:
+        return 0
+    return width if 2 * len(broken) >= lengths[width] else 0
