@@ -51,7 +51,9 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
         "outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix="your code is not the cause: find out what sends SIGINT (a terminal, the batch system, a script)",
+        fix="your code is not the cause: find out what sends SIGINT (a terminal, the batch system, a "
+        "script); if it was interrupted because it hung: start it again, and while it hangs: allaboard "
+        "diagnose",
         since=error.raised_at,
     )
 

@@ -42,6 +42,11 @@ _ADVICE_TABLE = tuple(
             "the task in TF_CONFIG is not in its cluster: run allaboard check with this TF_CONFIG",
         ),
         (
+            r"Current RPC agent is not set|RPC has not been initialized",
+            "call torch.distributed.rpc.init_rpc(name, rank=, world_size=) before it, in this very process "
+            "(Pipe and RRefs need it, on one host too)",
+        ),
+        (
             r"Default process group has not been initialized",
             "call init_process_group before it, in this very process: a process that spawn or a DataLoader "
             "started has no group yet",

@@ -6,12 +6,27 @@ import re
 
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s:])(?:[A-Za-z_]\w{0,60}\.){0,8}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)): (?P<message>.+)"
+    r"(?:^|[\s:])(?:[A-Za-z_]\w{0,60}\.){0,8}"
+    r"(?P<type>[A-Z]\w{0,80}(?:Error|Exception)): (?P<message>.+)"
 )
+_GPU_MEMORY = (
+    "on that host: nvidia-smi   # does another program hold memory of that GPU? Else need less: a smaller "
+    "batch, gradient checkpointing, sharding; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against "
+    "fragmentation"
+)
+_HOST_MEMORY = (
+    "on that host: free -g; dmesg -T | grep -i oom   # need less: fewer workers, smaller batches"
+)
+_ABOVE = (
+    "get the traceback above this line: it names the line of the code; then the logs of all members: "
+    "allaboard diagnose LOG..."
+)
+"""What to do about an exception of which only the last line is there."""
 COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 """What to do next where nothing more is known."""
 
@@ -21,6 +36,8 @@ def advice_of_line(line: str) -> str:
     match = _EXCEPTION.search(line[:1000])
     message = match["message"] if match is not None else line[:1000]
     raised = Raised(type=match["type"] if match is not None else "", message=message, raised_at=0.0)
+    if is_out_of_memory(raised):
+        return _GPU_MEMORY if is_gpu_memory(raised) else _HOST_MEMORY
     failure = explain_library_error(raised) if match is not None else None
     if failure is not None and not failure.is_generic:
         return failure.fix
@@ -28,4 +45,4 @@ def advice_of_line(line: str) -> str:
         return advice
     if stated := stated_remedy(message):
         return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
-    return COLLECT
+    return COLLECT if match is None else _ABOVE

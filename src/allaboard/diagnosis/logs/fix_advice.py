@@ -29,6 +29,11 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
         if claim.fix.startswith((f"read {member.log}:", f"see in {member.log} ")):  # only a log
             failure = explain_library_error(member.raised)
             # This log has been read: of a failure that it does not explain, the others may tell more.
+            if failure is None and not member.raised.frames:
+                return (
+                    f"get the traceback above {places[0]} from the whole log: it names the line of the code; "
+                    "compare the other ranks' exceptions: the first to fail says most"
+                )
             return (
                 f"{failure.fix}; the whole traceback is in {places[0]}"
                 if failure

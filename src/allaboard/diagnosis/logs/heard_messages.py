@@ -34,8 +34,9 @@ def related_messages(
     listed_ranks = {g.rank for g in exits if g.origin.file in waiting_logs}
     relations_of = declared_relations(catalogue.entries)
     wait_was_ended = any(h.ended_wait or relations_of(h.rule).interruption for h in record.heard)
-    # Of whom the end is missing, nobody knows whether it waited as well.
+    # Of whom all but the beginning of a traceback is missing, nobody knows whether it waited as well.
     cut_ranks = {s.rank for h in record.heard if BREAKS_OFF in h.says for s in h.speakers}
+    cut_ranks -= {s.rank for h in record.heard if BREAKS_OFF not in h.says for s in h.speakers}
     ranks_by_file = dict(zip(record.names, record.ranks, strict=True))
     merged = merge_heard(
         [*record.heard, *start_messages(record.starts, wait_was_ended, ranks_by_file)],

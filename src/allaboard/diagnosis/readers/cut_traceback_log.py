@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from allaboard.analysis.failures.launcher_errors import is_launcher_file
 from allaboard.analysis.log_ends.lone_exceptions import advice_of_line
 from allaboard.analysis.log_messages import speaker_rank
@@ -10,6 +12,7 @@ from allaboard.diagnosis.readers.fatal_log import ENDS_IN_ERROR, UNEXPLAINED_END
 from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.formats.dumps.cut_tracebacks import CutTraceback, cut_traceback
 
+_LABEL = re.compile(r"^\[(?:rank|default|worker)?\s?\d{1,7}\]:? ?")
 BREAKS_OFF = "its traceback breaks off at "
 """In the sentence about a traceback without its end: what its process raised is not known."""
 
@@ -17,7 +20,7 @@ BREAKS_OFF = "its traceback breaks off at "
 def read_log(exhibit: Exhibit) -> Testimony | None:
     if 'File "' not in exhibit.text:
         return None
-    lines = exhibit.text.split("\n")
+    lines = [_LABEL.sub("", line) for line in exhibit.text.split("\n")]
     found = cut_traceback(lines)
     if found is None:
         return None

@@ -296,7 +296,7 @@ def _advice_of_record(message: str, exhibit: Exhibit) -> str:
         )
     if exhibit.host:
         return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {_COLLECT}"
-    return _COLLECT
+    return advice_of_line(message)
 
 
 def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:

@@ -62,7 +62,7 @@ RPC_PEER_LOST = KnownMessage(
     # At the end of a job the others may be gone already, and the message says that it is expected.
     pattern=r"RPC agent for (?P<agent>\S{1,200}) encountered error when reading incoming "
     r"(?:request|response) "
-    r"from (?P<peer>\S{1,200}): (?![^\n]*this is expected to happen)",
+    r"from (?P<peer>\S{1,200}): (?!transport retry)(?![^\n]*this is expected to happen)",
     rule="EXIT005",
     says="{peer}, a member of torch.distributed.rpc, went away",
     fix="read the log of the process that calls init_rpc with the name {peer}, and its host's kernel log: "
@@ -74,10 +74,26 @@ RPC_PEER_LOST = KnownMessage(
     "connection_impl.cc:259)",
     source="recorded, PyTorch 2.13.0",
 )
+RPC_LINK_FAILED = KnownMessage(
+    key="transport retry counter exceeded",
+    pattern=r"RPC agent for \S{1,200} encountered error when \w+ incoming (?:request|response|pipe)"
+    r"(?: from (?P<peer>\S{1,200}))?: transport retry counter exceeded",
+    rule="EXIT005",
+    says="torch.distributed.rpc got no answer from {peer} over InfiniBand: the peer ended, or the cards of "
+    "the two hosts do not reach each other",
+    fix="ibstat; ibping between the hosts; without InfiniBand: rpc.TensorPipeRpcBackendOptions(_transports="
+    "['shm', 'uv'], _channels=['basic']) in every process; else read the log of the process called {peer}",
+    proves_not="whether the peer ended or the link broke: the card sees both alike",
+    sample="[W tensorpipe_agent.cpp:940] RPC agent for learner encountered error when reading incoming "
+    "response from actor1: transport retry counter exceeded (this error originated at tensorpipe/transport/"
+    "ibv/connection_impl.cc:478)",
+    source="its wording from the source of tensorpipe (transport/ibv), PyTorch 1.8 to 2.5",
+)
 RPC_WRITER = re.compile(r"RPC agent for (\S{1,200}) encountered")
 """Matches the name of the process that writes it."""
 MESSAGES = (
     OWN_LOOPBACK,
+    RPC_LINK_FAILED,
     KnownMessage(
         key="gloo/transport/tcp",
         pattern=r"(?:Connection closed by peer|Read error|Connection reset by peer|writev|recv) "

@@ -173,6 +173,20 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
+        key=" has already checked in",
+        pattern=r"Bootstrap Root ?: rank (?P<rank>\d+) of (?P<size>\d+) ranks has already checked in",
+        rule="JOIN005",
+        says="two processes came to NCCL as rank {rank} of {size}: processes of two nodes, or of two jobs, "
+        "take themselves for the same rank",
+        fix="print(RANK, WORLD_SIZE, hostname) in each process: every rank once. With Slurm: srun with as "
+        "many tasks a node as GPUs (--ntasks-per-node, and Lightning's devices= and num_nodes= to match); "
+        "with torchrun: another --node-rank on each node; another job: a MASTER_PORT of its own",
+        explains=("LOG010", "EXIT005"),
+        sample="gn14:18569:18835 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has "
+        "already checked in",
+        source="from the source of NCCL 2.3 to 2.27 (bootstrap.cc)",
+    ),
+    KnownMessage(
         key="Invalid rank requested",
         pattern=r"Invalid rank requested ?: (?P<rank>\d+)/(?P<size>\d+)",
         rule="JOIN011",

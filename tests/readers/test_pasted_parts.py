@@ -1,0 +1,108 @@
+"""What people paste is cut, broken at a terminal's width, or the last line alone: it is read all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
+from allaboard.facts import Finding, Severity
+from allaboard.rules.engine.catalogue import load_catalogue
+
+PODS = "NAME                READY   STATUS             RESTARTS   AGE\n"
+HEAD = "Traceback (most recent call last):\n"
+FRAME = '  File "/work/train.py", line {n}, in {name}\n    {name}()\n'
+
+
+def diagnose(tmp_path: Path, text: str) -> list[Finding]:
+    path = tmp_path / "job.log"
+    path.write_text(text)
+    return list(diagnose_paths([path], load_catalogue()).findings)
+
+
+def test_a_traceback_without_its_end_is_told(tmp_path: Path) -> None:
+    text = HEAD + FRAME.format(n=9, name="main") + FRAME.format(n=4, name="step")
+    (finding,) = diagnose(tmp_path, text)
+    assert finding.rule == "LOG012" and "train.py:4" in finding.summary
+    assert "exception" in finding.fix and not finding.who
+
+
+def test_the_end_of_a_rank_s_traceback_names_the_rank(tmp_path: Path) -> None:
+    text = (
+        "[rank2]:     self.step()\n"
+        "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert finding.rule == "RES001" and [w.rank for w in finding.who] == [2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[rank2]: step 1\n[rank2]: ConnectionError: no metrics server\n[rank2]: step 2 loss 1.1\n",
+        "[rank2]: warming up\n[rank2]: PermissionError: cache of fonts not writable\n",
+    ],
+)
+def test_a_label_before_all_lines_is_no_hook(tmp_path: Path, text: str) -> None:
+    assert not [f for f in diagnose(tmp_path, text) if f.severity is Severity.ERROR and f.who]
+
+
+def test_the_pod_that_fails_is_named_and_not_those_that_wait(tmp_path: Path) -> None:
+    rows = (
+        "job-worker-0        0/1     Init:1/2           0          2m\n"
+        "job-master-0        0/2     CrashLoopBackOff   8          2m\n"
+    )
+    (finding,) = diagnose(tmp_path, PODS + rows)
+    assert finding.rule == "EXIT003" and finding.summary.startswith("job-master-0: ")
+    assert "kubectl logs job-master-0" in finding.fix and "--previous" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "status", ["Running", "Completed", "Pending", "ContainerCreating", "Init:0/1"]
+)
+def test_pods_that_run_or_start_are_left(tmp_path: Path, status: str) -> None:
+    assert not diagnose(tmp_path, f"{PODS}job-worker-0        0/1     {status:18} 0          2m\n")
+
+
+def test_the_message_s_own_remedy_is_the_next_step(tmp_path: Path) -> None:
+    error = "RuntimeError: ring of 3 is not closed. Please set ACME_RING=0 and start again.\n"
+    (finding,) = diagnose(tmp_path, f"starting\n{error}")
+    assert "Please set ACME_RING=0" in finding.fix
+
+
+def test_a_program_that_raised_its_own_error_is_told_its_remedy_too(tmp_path: Path) -> None:
+    text = HEAD + FRAME.format(n=9, name="main") + "ValueError: bad shard. Try --shards=4.\n"
+    (finding,) = diagnose(tmp_path, text)
+    assert "Try --shards=4" in finding.fix and "train.py:9" in finding.fix
+
+
+def test_lines_that_a_terminal_broke_are_read_whole(tmp_path: Path) -> None:
+    frames = "".join(
+        f"frame #{n}: c10d::ProcessGroupNCCL::some_function_with_a_long_name_{n}(std::string, int) + 0x1 "
+        "(0x7 in /opt/environments/training/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so)\n"
+        for n in range(5)
+    )
+    line = (
+        "[PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with exception: "
+        "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=BROADCAST, "
+        "NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800010 milliseconds before timing out.\n"
+    )
+    broken = "".join(
+        part[i : i + 110] + "\n"
+        for part in (frames + line).splitlines()
+        for i in range(0, len(part), 110)
+    )
+    (finding,) = diagnose(tmp_path, broken)
+    assert finding.rule == "LOG001" and "collective 4" in finding.summary
+    assert finding.evidence[0].origin.endswith(":11")
+
+
+@pytest.mark.parametrize("word", ["Killedng: 12%|##   | 3/9", "Killed/9 [00:01<00:02]"])
+def test_the_shell_s_word_over_a_progress_bar_is_read(tmp_path: Path, word: str) -> None:
+    (finding,) = diagnose(tmp_path, f"loading\n{word}\n")
+    assert "SIGKILL" in finding.summary and "dmesg" in finding.fix
+
+
+def test_killers_are_no_killed(tmp_path: Path) -> None:
+    assert not diagnose(tmp_path, "loading\nKillers of the Flower Moon: 3/9\n")
