@@ -7,11 +7,29 @@ from typing import NamedTuple
 
 from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
+from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
+from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
     r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)): (?P<message>\S.*)"
 )
+
+_GPU_MEMORY = (
+    "on that host: nvidia-smi   # does another program hold memory of that GPU? Else need less: a smaller "
+    "batch, gradient checkpointing, sharding; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against "
+    "fragmentation"
+)
+_HOST_MEMORY = (
+    "on that host: free -g; dmesg -T | grep -i oom   # need less: fewer workers, smaller batches"
+)
+_ABOVE = (
+    "get the traceback above this line: it names the line of the code; then the logs of all members: "
+    "allaboard diagnose LOG..."
+)
+"""What to do about an exception of which only the last line is there."""
+COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
+"""What to do next where nothing more is known."""
 
 
 class BareException(NamedTuple):
@@ -38,3 +56,17 @@ def explain_bare_exception(line: str) -> BareException | None:
     if failure is None or failure.is_generic:
         return None
     return BareException(failure.summary(A_PROCESS), failure.fix)
+
+
+def advice_of_line(line: str) -> str:
+    """Return what to do about the exception in this line, or about what it reports in other words."""
+    match = _EXCEPTION.search(line[:1000])
+    message = match["message"] if match is not None else line[:1000]
+    raised = Raised(type=match["type"] if match is not None else "", message=message, raised_at=0.0)
+    if is_out_of_memory(raised):
+        return _GPU_MEMORY if is_gpu_memory(raised) else _HOST_MEMORY
+    if explained := explain_bare_exception(line):
+        return explained.fix
+    if stated := stated_remedy(message):
+        return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
+    return COLLECT if match is None else _ABOVE

@@ -11,6 +11,8 @@ from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback,
 
 LAUNCHER_ERRORS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 """Exceptions of torchrun and of torch.multiprocessing about the end of a child."""
+SUMMARY_ROW = "\n  exitcode  : "
+"""In each entry of torchrun's summary of its workers, whose end may have been cut off."""
 MAX_LINES_AFTER_LAUNCHER = 12
 """Lines that may follow a launcher's last traceback: the rest of its message, and shells' words."""
 CHILD_ERRORS = ("CalledProcessError",)

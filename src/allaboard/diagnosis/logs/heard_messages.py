@@ -13,8 +13,8 @@ from allaboard.diagnosis.logs.end_reasons import without_explained_ends
 from allaboard.diagnosis.logs.job_starts import start_messages
 from allaboard.diagnosis.logs.message_relations import relate_messages
 from allaboard.diagnosis.logs.run_readers import LogRecord
-from allaboard.diagnosis.readers.cut_traceback_log import BREAKS_OFF
 from allaboard.facts import Finding, Heard, Severity
+from allaboard.formats.dumps.cut_tracebacks import BREAKS_OFF
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.relations import (
     RelationsOf,

@@ -1,50 +1,65 @@
-"""A log that breaks off within a traceback: the exception itself is missing, but not where it was raised."""
+"""A log that breaks off in the middle of a traceback, or shows it without the head that Python prints."""
 
 from __future__ import annotations
 
 import re
 
+from allaboard.analysis.failures.bare_exceptions import advice_of_line
+from allaboard.analysis.failures.launcher_errors import is_launcher_file
+from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Frame, Heard, Speaker, Testimony
-from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+from allaboard.facts import Exhibit, Heard, Speaker, Testimony
+from allaboard.formats.dumps.cut_tracebacks import BREAKS_OFF, CutTraceback, cut_traceback
 
-_FRAME = re.compile(r'\s{1,12}File "([^"\n]{1,1000})", line (\d+), in (\S.{0,200})')
-MAX_CUT_LINES = 3
-"""Lines after the last whole frame that may belong to it, or to the next, which is cut."""
+_LABEL = re.compile(r"^\[(?:rank|default|worker)?\s?\d{1,7}\]:? ?")
+_RULE = "LOG012"
+"""The rule of ends that no other one explains."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    """Return the place where the traceback was cut, if it is the end of this log."""
-    text = exhibit.text.rstrip()
-    begin = text.rfind(TRACEBACK_HEAD)
-    if begin < 0:
+    if 'File "' not in exhibit.text:
         return None
-    lines = text[begin:].split("\n")[1:]
-    frames = [(number, match) for number, line in enumerate(lines) if (match := _FRAME.match(line))]
-    if not frames or any(line[:1] not in ("", " ", "\t") for line in lines):
+    lines = [_LABEL.sub("", line) for line in exhibit.text.split("\n")]
+    found = cut_traceback(lines)
+    if found is None:
         return None
-    last_number, _ = frames[-1]
-    if len(lines) - last_number - 1 > MAX_CUT_LINES:
-        return None
-    innermost = Frame(frames[-1][1][1], int(frames[-1][1][2]), frames[-1][1][3].strip())
-    users = [
-        frame
-        for _, match in reversed(frames)
-        if (frame := Frame(match[1], int(match[2]), match[3].strip())).is_user
-    ]
-    called = f", called at {users[0]}" if users and users[0] != innermost else ""
-    number = text.count("\n", 0, begin) + 1 + last_number
     heard = Heard(
-        rule="LOG012",
-        says=f"the log breaks off within a traceback, before its exception: in {innermost}{called}",
+        rule=_RULE,
+        says=_sentence(found),
         speakers=(
-            Speaker(exhibit.rank, lines[last_number].strip()[:300], exhibit.place_of_line(number)),
+            Speaker(
+                speaker_rank(lines[found.line], exhibit.rank),
+                found.message or f"its last frame here: {found.frame}",
+                exhibit.place_of_line(found.line),
+            ),
         ),
-        fix="take the rest of it: the line under the frames names the exception and its reason "
-        "(python -u SCRIPT 2>&1 | tee LOG); then allaboard diagnose LOG",
-        proves_not="what was raised, nor that it ended the process",
+        fix=_advice(found, exhibit.name),
+        proves_not="which exception it was" if not found.message else "",
     )
     return Testimony(heard=(heard,))
+
+
+def _sentence(found: CutTraceback) -> str:
+    if found.message:
+        return f"the log ends in an error: {found.message[:200]}"
+    subject = f"spawned process {found.spawned}" if found.spawned >= 0 else "a process"
+    if is_launcher_file(found.frame.file):
+        return f"a launcher reports that a process of the job failed; {BREAKS_OFF}{found.frame}"
+    called = f", called at {found.frame}" if found.frame != found.innermost else ""
+    return f"{subject} raised an exception whose name is missing here: {BREAKS_OFF}{found.innermost}{called}"
+
+
+def _advice(found: CutTraceback, name: str) -> str:
+    if found.message:
+        advice = advice_of_line(found.message)
+        return (
+            advice if not advice.startswith("collect ") else f"look at {found.frame}; then {advice}"
+        )
+    return (
+        "get the end of that traceback from the whole log: the line below its last frame names the "
+        "exception; "
+        f"grep -nE -A2 '^(\\[rank[0-9]+\\]: )?[A-Za-z_.]+(Error|Exception)\\b' LOG   # here only {name}"
+    )
 
 
 READER = LogReader(read=read_log)

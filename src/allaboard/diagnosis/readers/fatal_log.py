@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.failures.bare_exceptions import explain_bare_exception
+from allaboard.analysis.failures.bare_exceptions import advice_of_line, explain_bare_exception
 from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     error_message,
@@ -22,7 +22,6 @@ from allaboard.analysis.log_ends.final_errors import (
     final_error,
     final_sentence,
 )
-from allaboard.analysis.log_ends.lone_exceptions import advice_of_line
 from allaboard.analysis.log_ends.named_tasks import find_tasks, named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,

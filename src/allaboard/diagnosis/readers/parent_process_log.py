@@ -7,11 +7,10 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.launcher_errors import final_launcher_error
+from allaboard.analysis.failures.launcher_errors import SUMMARY_ROW, final_launcher_error
 from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.diagnosis.readers.torchrun_log import SUMMARY_ROW
 from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET, VALID_SIGNALS, signal_name
 

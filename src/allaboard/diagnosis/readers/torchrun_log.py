@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from allaboard.analysis.failures.launcher_errors import SUMMARY_ROW
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Severity, Testimony
@@ -209,8 +210,6 @@ _FAILURE = re.compile(
     r"  rank      : (?P<rank>\d+) \(local_rank: \d+\)\n"
     r"  exitcode  : (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
-SUMMARY_ROW = "\n  exitcode  : "
-"""In each entry of the summary, whose end may have been cut off."""
 _CLOSING_SIGNAL = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
 MAX_FAILURES = 100_000
 """Failures that are read of one summary."""

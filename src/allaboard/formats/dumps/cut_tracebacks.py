@@ -35,6 +35,10 @@ _ERROR_WORDS = re.compile(
 )
 
 
+BREAKS_OFF = "its traceback breaks off at "
+"""In the sentence about a traceback without its end: what its process raised is not known."""
+
+
 class CutTraceback(NamedTuple):
     """A traceback that breaks off."""
 
@@ -42,6 +46,8 @@ class CutTraceback(NamedTuple):
     """Index of its first line."""
     frame: Frame
     """The innermost frame that is left, of the user's own code if there is one."""
+    innermost: Frame
+    """The innermost frame that is left, whosoever code it is."""
     spawned: int
     """Number of the process that torch.multiprocessing started, of which it is; -1 if it is of none."""
     message: str
@@ -72,7 +78,8 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
         return None
     frame = next((f for f in inner_first if f.is_user), inner_first[0])
     above = [m for line in lines[max(0, begin - 2) : begin] if (m := _SPAWNED.match(line))]
-    return CutTraceback(begin, frame, int(above[-1]["number"]) if above else -1, message)
+    spawned = int(above[-1]["number"]) if above else -1
+    return CutTraceback(begin, frame, inner_first[0], spawned, message)
 
 
 def _ends_traceback(line: str) -> bool:
