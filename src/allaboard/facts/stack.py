@@ -65,8 +65,11 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def is_standard_library(self) -> bool:
-        """True if it is Python's own code."""
-        return bool(_STANDARD_LIBRARY.search(self.file.replace("\\", "/")))
+        """True if it is Python's own code, or only raises again what another frame has raised."""
+        path = self.file.replace("\\", "/")
+        # six raises again what another frame has raised, and is no more than Python's own word for it.
+        is_six = path.endswith("/six.py") and self.function == "reraise"
+        return is_six or bool(_STANDARD_LIBRARY.search(path))
 
     @property
     def is_compiled(self) -> bool:

@@ -72,7 +72,8 @@ _TROUBLE_TYPE = re.compile(
 _TROUBLE = re.compile(
     r"\btime(?:d |d-|-)?out\b|\b(?:died|dead|lost|closed by|reset by|refused|unreachable|unavailable"
     r"|disconnected|aborted|crashed|heartbeats?|rendezvous|evicted|preempted|not respond(?:ing)?|no response"
-    r"|did not (?:answer|respond|join|arrive)|unexpectedly)\b",
+    r"|did not (?:answer|respond|join|arrive)|unexpectedly|deadline exceeded"
+    r"|(?:failed|unable|could not|cannot) (?:to )?connect)\b",
     re.IGNORECASE,
 )
 """Words for what happens to peers, servers and connections, whatever line called the library."""
@@ -82,6 +83,11 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 """Words of a check of what a library was given."""
+_ADDRESS = re.compile(
+    r"(?<![\w./-])(?:(?:grpc|tcp|http)://)?(?P<host>(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63})"
+    r"{1,6}):(?P<port>\d{2,5})(?![\w:])"
+)
+_CODE_FILE = re.compile(r"\.(?:cc|cpp|cxx|cu|h|hpp|py|go|rs|c|java|scala)$")
 _PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w+)")
 
 
@@ -173,7 +179,12 @@ def _generic_fix(raised: Raised) -> str:
             f"look at what {raised.where} passes, and at how the library was set up before: the message "
             "says what it refuses"
         )
-    return "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail says most"
+    collect = "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail says most"
+    address = _ADDRESS.search(first_line) if _TROUBLE.search(first_line) else None
+    if address is None or _CODE_FILE.search(address["host"]):
+        return collect
+    host, port = address["host"], address["port"]
+    return f"from its host: nc -vz {host} {port}   # who is to listen there? Then {collect}"
 
 
 def _innermost_frame(raised: Raised) -> Frame | None:

@@ -21,6 +21,18 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"^Unable to find a context_id matching the specified one",
+        cause="the server (a TPU's, or another task's) does not know this program's context: it was "
+        "restarted, another program took it, or the program never connected to the cluster",
+        fix="tf.config.experimental_connect_to_cluster(resolver); "
+        "tf.tpu.experimental.initialize_tpu_system(resolver)   # anew, in a fresh process, and before the "
+        "strategy is made; experimental_connect_to_host is not enough",
+        sample="Unable to find a context_id matching the specified one (-6878417938495808013). Perhaps the "
+        "worker was restarted, or the context was GC'd?",
+        near_miss="Unable to find a device matching the specified one",
+        source="TensorFlow 2.0 to 2.21 (eager_service_impl)",
+    ),
+    KnownMistake(
         pattern=r"^u?'?\d+'? has type <?(?:class ')?(?:unicode|str)\b'?>?, but expected one of: int"
         r"|^bad argument type for built-in operation$|^an integer is required",
         raised_in=r"/server_lib\.py|/cluster_resolver/",

@@ -23,6 +23,9 @@ _SEVERITY = re.compile(
     r"|^(?:\[?\w{1,20}\]?:? )?(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED"
     r"|FAILED_PRECONDITION|RESOURCE_EXHAUSTED|INVALID_ARGUMENT|NOT_FOUND|PERMISSION_DENIED"
     r"|UNAUTHENTICATED): "
+    # The same in TensorFlow's list of several errors.
+    r"|^\s{0,8}\(\d{1,3}\) (?:[A-Z][A-Z_]{4,20}|Internal|Unavailable|Unknown|Aborted|Data loss|Cancelled"
+    r"|Deadline exceeded|Failed precondition|Resource exhausted|Invalid argument|Not found): "
 )
 """Matches the severity before a message, with its time and origin."""
 _GOES_ON = re.compile(
@@ -51,7 +54,7 @@ _HARMLESS = re.compile(
 """Errors that TensorFlow and XLA write at the start of healthy processes."""
 _WAIT = re.compile(
     r"\b(?:wait(?:ing|s)?|re-?trying|tr(?:ies|ying) again|not (?:yet )?ready|still (?:connecting|pending)"
-    r"|no response)\b",
+    r"|no response|(?:re-?)?try (?:again|up to|in|after)|(?:retries|attempts) (?:left|remaining))\b",
     re.IGNORECASE,
 )
 _WAITS_BY_RIGHT = re.compile(r"checkpoint|download|\bGPU queue\b|compil", re.IGNORECASE)
@@ -98,7 +101,10 @@ def repeated_wait(lines: list[str]) -> int | None:
         return None
     # A line of another kind after the last of them shows that it ended.
     kinds_until = {line_kind(lines[n]) for n in final if n <= waits[-1]}
-    if any(line_kind(lines[n]) not in kinds_until for n in final if n > waits[-1]):
+    later_kinds = [line_kind(lines[n].rstrip()) for n in final if n > waits[-1]]
+    if later_kinds and any(kind.startswith(later_kinds[-1]) for kind in kinds_until):
+        later_kinds.pop()  # cut by who pasted it
+    if not kinds_until.issuperset(later_kinds):
         return None
     kinds = Counter(line_kind(lines[n]) for n in waits)
     return waits[-1] if kinds[line_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None

@@ -13,7 +13,7 @@ from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 from allaboard.formats.dumps.log_sections import label_sections
-from allaboard.formats.dumps.pasted_text import missing_heads, unquote
+from allaboard.formats.dumps.pasted_text import indent_frames, missing_heads, unquote
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 BINARY_CHECK_LENGTH = 4096
@@ -34,8 +34,9 @@ _OWN_RANK = re.compile(
 
 
 def unquote_lines(exhibit: Exhibit) -> Exhibit:
-    """Return the exhibit without the quotes around each of its lines, if it has them."""
-    if not exhibit.data.startswith(b">") and b'"\n' not in exhibit.data:
+    """Return the exhibit without what a mail, an export or a runner put around each of its lines."""
+    is_quoted = exhibit.data.startswith(b">") or b'"\n' in exhibit.data or b'File "' in exhibit.data
+    if not is_quoted:
         return exhibit
     text = exhibit.text
     unquoted = unquote(text)
@@ -48,10 +49,11 @@ def restore_heads(exhibit: Exhibit) -> Exhibit:
     """Return the exhibit with a head before each traceback that was copied without it."""
     if b'", line ' not in exhibit.data:
         return exhibit
-    lines = exhibit.text.split("\n")
+    lines = indent_frames(exhibit.text.split("\n"))
     headless = set(missing_heads(lines))
     if not headless:
-        return exhibit
+        data = "\n".join(lines).encode()
+        return exhibit if data == exhibit.data else msgspec.structs.replace(exhibit, data=data)
     restored, numbers = [], []
     for index, line in enumerate(lines):
         number = exhibit.place_of_line(index).line

@@ -11,6 +11,7 @@ import re
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
+from allaboard.facts.rank_sets import name_ranks
 
 _OPEN_MPI = "its wording from the sources of Open MPI 2 to 5 and PMIx 2 to 5 (help texts)"
 _MPICH = "its wording from the sources of MPICH 3 to 4 and Intel MPI 2019 to 2021"
@@ -19,6 +20,19 @@ _SRUN_FIX = (
     "else start it with the MPI's own mpirun inside the allocation, or let it be built --with-pmix"
 )
 MESSAGES = (
+    KnownMessage(
+        key="can't open hfi unit",
+        pattern=r"PSM2? can't open hfi unit: -?\d+",
+        rule="LOG013",
+        says="a rank got no context of its host's Omni-Path adapter: as many as it has are in use",
+        fix="on that host: hfi1stats; cat /sys/class/infiniband/hfi1_0/nctxts "
+        "/sys/class/infiniband/hfi1_0/nfreectxts   # fewer ranks a host, no other job there, or "
+        "PSM2_MAX_CONTEXTS_PER_JOB so that jobs share; else without it: FI_PROVIDER=tcp",
+        proves_not="that another job holds them: more ranks than contexts look the same",
+        explains=("EXIT003", "LOG012"),
+        sample="[1] node1.329747PSM2 can't open hfi unit: -1 (err=23)",
+        source="its wording from the source of PSM2 10 to 12 (psm2_context.c)",
+    ),
     KnownMessage(
         key="was not built with SLURM's PMI support",
         pattern=r"was not built with SLURM's PMI support",
@@ -64,6 +78,18 @@ MESSAGES = (
         source=_OPEN_MPI,
     ),
 )
+NO_FABRIC = KnownMessage(
+    key="fabric is not available and fallback",
+    pattern=r"MPI startup\(\): (?P<fabric>\w{2,12}) fabric is not available and fallback",
+    rule="LOG013",
+    says="Intel MPI cannot use the fabric {fabric} on a host, and may take no other (I_MPI_FALLBACK=0)",
+    fix="fi_info   # on each host: has it a provider? Then I_MPI_FABRICS=shm:ofi with FI_PROVIDER of "
+    "it, or I_MPI_FALLBACK=1; the lines before say why it is not there",
+    explains=("EXIT003", "LOG012"),
+    sample="[1] MPI startup(): ofi fabric is not available and fallback fabric is not enabled",
+    source="its wording from the source of Intel MPI 4 to 2019",
+)
+"""It says less than the adapter's own library."""
 UNREACHED_PMI = KnownMessage(
     key=" in file ",
     pattern=r"(?:OPAL|PMIX) ERROR: (?P<why>Unreachable|UNREACHABLE|Not initialized|ERROR) "
@@ -112,7 +138,7 @@ UNEXPLAINED_END = "LOG012"
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = (
         find_known_messages(exhibit, MESSAGES)
-        or find_known_messages(exhibit, (UNREACHED_PMI,))
+        or find_known_messages(exhibit, (UNREACHED_PMI, NO_FABRIC))
         or _aborts(exhibit)
     )
     return Testimony(heard=heard) if heard else None
@@ -124,7 +150,8 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
     if match := _FATAL.search(text):
         last_line = [x for x in match["stack"].split("\n") if x.strip()][-1:] or [match["what"]]
         why = last_line[0].partition(": ")[2].strip() or match["what"].strip()
-        says = f"rank {match['rank']} ended in {match['call']}: {why[:160]}"
+        ranks = {int(m["rank"]) for m in _FATAL.finditer(text) if m["call"] == match["call"]}
+        says = f"{name_ranks(ranks)} ended in {match['call']}: {why[:160]}"
         return (_heard(exhibit, match, says, _FATAL_FIX, int(match["rank"])),)
     if match := _ABORTED.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"

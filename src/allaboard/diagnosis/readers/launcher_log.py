@@ -112,6 +112,23 @@ NO_DAEMON = KnownMessage(
     source=_OPEN_MPI,
 )
 """It says less than what ssh wrote before."""
+DAEMON_FAILED = KnownMessage(
+    key="_ERROR_LOG: ",
+    pattern=r"\[(?P<node>[\w.-]{1,255}):\d+\] \[\[\d+,0\],[1-9]\d*\] (?:ORTE|PRTE)_ERROR_LOG: "
+    r"(?P<why>[^\n]{1,60}?) in file\s+(?P<file>\S{1,120}) at line.{0,900}?"
+    r"(?:unable to reliably start|daemon has unexpectedly failed|bind\(\) failed)",
+    rule="JOIN001",
+    says="mpirun's daemon on {node} failed as it started ({why} in {file}); no rank was started there",
+    fix="ssh {node} 'df -h /tmp; ls -ld /tmp $TMPDIR; ls -d /tmp/ompi.* /tmp/openmpi-sessions-*'   # "
+    "full, not writable, or left from another run? A short TMPDIR (export TMPDIR=/tmp) for its sockets; "
+    "and the same Open MPI as here: ssh {node} which orted prted",
+    proves_not="that only this host fails: each daemon has its own /tmp",
+    explains=("EXIT003", "LOG012"),
+    sample="[node-b:17722] [[61742,0],1] ORTE_ERROR_LOG: Error in file orted/pmix/pmix_server.c at line 254\n"
+    "ORTE was unable to reliably start one or more daemons.",
+    source=_OPEN_MPI,
+)
+"""The daemon that has a number is one of another host: it says which."""
 MESSAGES = (
     KnownMessage(
         key="not reachable via ssh",
@@ -205,6 +222,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         *(h for m in MESSAGES for h in _once_for_all_hosts(m, find_known_messages(exhibit, (m,)))),
         *_child_ends(exhibit),
     )
+    heard = heard or find_known_messages(exhibit, (DAEMON_FAILED,))[:1]
     heard = heard or find_known_messages(exhibit, (LOST_DAEMON, NO_DAEMON))
     return Testimony(heard=heard) if heard else None
 

@@ -326,6 +326,17 @@ _CORE_BIT = 0x80
 _HYDRA = "its wording from the source of MPICH 3 to 4.3 and Intel MPI 2018 to 2021 (hydra)"
 HYDRA_MESSAGES = (
     KnownMessage(
+        key="unable to connect to proxy",
+        pattern=r"unable to connect to (?:the )?proxy",
+        rule="JOIN001",
+        says="mpiexec could not connect to its proxy on another host; no rank was started there",
+        fix="for host in $(cut -d: -f1 HOSTFILE); do ssh -o BatchMode=yes $host pgrep -af proxy; done   # "
+        "does it run on each? Without -use-persistent, mpiexec starts it itself",
+        proves_not="which host",
+        sample="launch_helper (57): unable to connect to proxy",
+        source="its wording from the source of MPICH2 1.1 to 1.5 (hydra)",
+    ),
+    KnownMessage(
         key="unable to connect from ",
         pattern=r"sock_connect \([^)\n]{1,80}\): unable to connect from \"(?P<node>[^\"\n]{1,255})\" to "
         r"\"(?P<other>[^\"\n]{1,255})\" \((?P<why>[^)\n]{1,80})\)",

@@ -20,6 +20,14 @@ _POOL_MEMBER = re.compile(r"^workerpool\d-\d{1,4}[ \t\r]*$", re.MULTILINE)
 """A line in which an export of Vertex AI names who wrote the next one."""
 MIN_EXPORTED_LINES = 3
 """Lines in double quotes that make an export."""
+_STREAM = re.compile(
+    r"^(?P<stream>[A-Za-z]{2,12}[:|>] ?)(?: {0,4}File \"|Traceback \(most)", re.MULTILINE
+)
+"""Name of a stream, as some runners put it before each line; one with a number may name a process."""
+STREAM_SHARE = 0.8
+"""Share of the lines that must begin with it."""
+_FLAT_FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d+, in \S')
+"""A frame that lost its indentation, as on the way through a chat or a web page."""
 _FRAME = re.compile(r'(?:> |\s{0,8})File "[^"\n]{1,1000}", line \d+, in \S')
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Za-z_]\w{0,80}(?:Error|Exception|Interrupt|Exit|Abort|Timeout|Failure)"
@@ -39,7 +47,36 @@ def unquote(text: str) -> str:
         if len(exported) >= MIN_EXPORTED_LINES and any('File "' in line for line in exported):
             text = _EXPORTED.sub(lambda match: _indented(match["line"]), text)
             text = _POOL_MEMBER.sub("", text)
-    return text
+    return _without_stream(text)
+
+
+def _without_stream(text: str) -> str:
+    """Return the text without the name of a stream before nearly each of its lines."""
+    match = _STREAM.search(text) if 'File "' in text else None
+    if match is None:
+        return text
+    stream = match["stream"]
+    lines = text.split("\n")
+    of_stream = sum(line.startswith(stream) for line in lines)
+    if of_stream < STREAM_SHARE * sum(bool(line.strip()) for line in lines):
+        return text
+    return "\n".join(line.removeprefix(stream) for line in lines)
+
+
+def indent_frames(lines: Sequence[str]) -> list[str]:
+    """Return the lines with those of frames that begin at the margin indented as Python writes them."""
+    indented: list[str] = []
+    is_source = False
+    for line in lines:
+        is_frame = line.startswith("File ") and _FLAT_FRAME.match(line) is not None
+        if is_frame:
+            indented.append(f"  {line}")
+        elif is_source and line[:1] not in ("", " ", "\t") and not _EXCEPTION.match(line.rstrip()):
+            indented.append(f"    {line}")
+        else:
+            indented.append(line)
+        is_source = is_frame
+    return indented
 
 
 def _indented(line: str) -> str:

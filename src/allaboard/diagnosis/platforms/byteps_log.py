@@ -1,0 +1,50 @@
+"""Logs of BytePS, and of ps-lite under it: workers, servers and one scheduler, where they all meet."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Severity, Testimony
+
+NOT_SET = KnownMessage(
+    key="Environment::Get()->find(",
+    pattern=r"Check  ?(?:notnull|failed): (?:ps::)?Environment::Get\(\)->find\(\"(?P<name>\w{1,60})\"\)",
+    rule="LOG013",
+    says="BytePS found no {name} in the environment of a process",
+    fix="export {name}=...   # for each process: DMLC_ROLE (worker, server, scheduler), DMLC_NUM_WORKER, "
+    "DMLC_NUM_SERVER, DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT of the scheduler, DMLC_WORKER_ID; and start it "
+    "with bpslaunch",
+    explains=("LOG011", "LOG012", "EXIT001"),
+    sample='[01:04:50] src/postoffice.cc:32: Check  notnull: Environment::Get()->find("DMLC_ROLE")',
+    source="its wording from the source of ps-lite, in BytePS 0.1 to 0.2 and MXNet (postoffice.cc)",
+)
+WAITS = KnownMessage(
+    key="Start ZMQ recv thread",
+    pattern=r"Start ZMQ recv thread",
+    rule="JOIN001",
+    says="a worker of BytePS waits for the scheduler, which counts all workers and servers: the log ends "
+    "there",
+    fix="nc -vz $DMLC_PS_ROOT_URI $DMLC_PS_ROOT_PORT   # from the worker's host: does the scheduler listen? "
+    "DMLC_NUM_WORKER and DMLC_NUM_SERVER must be the same everywhere, and as many must run; DMLC_INTERFACE "
+    "names the network; PS_VERBOSE=2 at the scheduler shows who has come",
+    proves_not="that it still waits: the log of a start that goes on ends there too",
+    severity=Severity.WARNING,
+    awaits=True,
+    sample="[07:38:39] src/./zmq_van.h:299: Start ZMQ recv thread",
+    source="its wording from the source of ps-lite, in BytePS 0.1 to 0.2 (zmq_van.h)",
+)
+_WORKER = re.compile(r"BytePS launching worker")
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    heard = find_known_messages(exhibit, (NOT_SET,))[:1]
+    final_line = text.rstrip().rpartition("\n")[2]
+    if not heard and WAITS.key in final_line and _WORKER.search(text):
+        heard = find_known_messages(exhibit, (WAITS,))[-1:]
+    return Testimony(heard=heard) if heard else None
+
+
+READER = LogReader(read=read_log)

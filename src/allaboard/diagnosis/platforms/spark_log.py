@@ -1,0 +1,71 @@
+"""What Spark's driver writes while a job waits for executors that never come.
+
+A training that starts all members at once needs as many free slots at once.
+"""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_ends.post_traceback_output import training_over_line, trains_on_after
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Testimony
+
+_SOURCE = "its wording from the source of Spark 2.4 to 4.0 (DAGScheduler, TaskSchedulerImpl)"
+_SLOTS_FIX = (
+    "the UI's Executors page (port 8080, or 4040 of the driver): how many are alive, with how many cores "
+    "(GPUs)? Start the workers, or ask for fewer members: num_slots (MirroredStrategyRunner), num_proc "
+    "(horovod.spark), cluster_size (TensorFlowOnSpark)"
+)
+BARRIER = KnownMessage(
+    key="Barrier stage in job",
+    pattern=r"Barrier stage in job \d+ requires (?P<want>\d+) slots, but only (?P<have>\d+) are available",
+    rule="JOIN001",
+    says="Spark starts no member: the barrier stage needs {want} slots at once, and the cluster has {have}",
+    fix=_SLOTS_FIX,
+    proves_not="that the executors failed: they may not have been asked for, or still start",
+    sample="20/06/13 18:56:04 WARN DAGScheduler: Barrier stage in job 0 requires 4 slots, but only 0 are "
+    "available. Will retry up to 40 more times",
+    source=_SOURCE,
+)
+NO_RESOURCES = KnownMessage(
+    key="Initial job has not accepted any resources",
+    pattern=r"Initial job has not accepted any resources",
+    rule="JOIN001",
+    says="Spark starts no member: no executor with enough free cores and memory has come",
+    fix=_SLOTS_FIX,
+    proves_not="why: no worker registered, and more asked for than one has, look the same",
+    sample="20/06/13 18:56:04 WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your "
+    "cluster UI to ensure that workers are registered and have sufficient resources",
+    source=_SOURCE,
+)
+REFUSED = KnownMessage(
+    key="SPARK-24819",
+    pattern=r"SPARK-24819\]: Barrier execution mode does not allow run a barrier stage",
+    rule="JOIN001",
+    says="Spark refused the job: its barrier stage needs more slots at once than the cluster has",
+    fix=_SLOTS_FIX,
+    explains=("EXIT002", "LOG012"),
+    sample="[SPARK-24819]: Barrier execution mode does not allow run a barrier stage that requires more "
+    "slots than the total number of slots in the cluster currently.",
+    source=_SOURCE,
+)
+MIN_WAITS = 3
+"""Times that Spark says so before it counts: executors take a while to come."""
+_WENT_ON = ("Finished task ", "Starting task ")
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    heard = find_known_messages(exhibit, (REFUSED,))[:1]
+    for message in (BARRIER, NO_RESOURCES):
+        if heard or text.count(message.key) < MIN_WAITS:
+            continue
+        later_text = text[text.rfind(message.key) :]
+        if training_over_line(text) or trains_on_after(text, message.key, 1):
+            continue
+        if not any(words in later_text for words in _WENT_ON):
+            heard = find_known_messages(exhibit, (message,))[-1:]
+    return Testimony(heard=heard) if heard else None
+
+
+READER = LogReader(read=read_log)

@@ -1,0 +1,60 @@
+"""What TensorFlow's clients of a TPU node write if the two cannot reach each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Heard, Testimony
+
+MASTER = KnownMessage(
+    key="Failed to connect to the Tensorflow master",
+    pattern=r"Failed to connect to the Tensorflow master\. The TPU worker may not be ready"
+    r"[^\n]{0,100}?incorrect(?:: got \((?:grpc://)?(?P<address>[\w.:\[\]-]{1,120})\))?",
+    rule="JOIN001",
+    says="the TPU does not answer this program at {address}",
+    fix="gcloud compute tpus list   # state READY, and this address? The address is a private one: run the "
+    "program on a machine of the same network and zone (a VM of Compute Engine), not on your own; then "
+    "nc -vz HOST 8470 from there",
+    proves_not="that the TPU does not run: from another network it looks the same",
+    awaits=True,
+    sample="W0108 00:47:24.46 1 tpu_system_metadata.py:97] Failed to connect to the Tensorflow master. The "
+    "TPU worker may not be ready (still scheduling) or the Tensorflow master address is incorrect: got "
+    "(grpc://192.0.2.2:8470).",
+    source="its wording from the source of TensorFlow 1.9 to 2.21 (tpu/tpu_system_metadata.py)",
+)
+INPUT = KnownMessage(
+    key="failed to connect to all addresses",
+    pattern=r"failed to connect to all addresses[^\n]{0,400}\n[^\n]{0,200}remote target "
+    r"/job:localhost/replica:\d+/task:\d+/device:CPU:\d+:(?=.{0,1100}?(?:MultiDeviceIterator|RemoteCall|TPU))",
+    rule="LOG013",
+    says="the TPU's host could not fetch its input from this program: the data is read here, and a TPU "
+    "node cannot connect back",
+    fix="let the TPU's host read it: tf.data.TFRecordDataset of files at gs://BUCKET, without "
+    "from_generator, py_function and local files; or a TPU VM, where the program runs beside the TPU",
+    proves_not="that the TPU still runs: gcloud compute tpus list shows it (PREEMPTED?)",
+    explains=("EXIT002", "EXIT005", "LOG012"),
+    sample="Unavailable: failed to connect to all addresses\nAdditional GRPC error information from remote "
+    "target /job:localhost/replica:0/task:0/device:CPU:0:\n\t [[MultiDeviceIteratorGetNextFromShard]]",
+    source="its wording from users' reports of TensorFlow 2.2 to 2.15 on TPU nodes",
+)
+MIN_ATTEMPTS = 2
+"""Attempts in vain; each is written twice by TensorFlow's logger."""
+_CAME = "Found TPU system"
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    heard = find_known_messages(exhibit, (INPUT,))[:1]
+    if text.count(MASTER.key) >= MIN_ATTEMPTS and _CAME not in text[text.rfind(MASTER.key) :]:
+        heard += tuple(map(_without_address, find_known_messages(exhibit, (MASTER,))[-1:]))
+    return Testimony(heard=heard) if heard else None
+
+
+def _without_address(heard: Heard) -> Heard:
+    """Return the message without the end of its sentence, if the log does not tell the address."""
+    return msgspec.structs.replace(heard, says=heard.says.removesuffix(" at "))
+
+
+READER = LogReader(read=read_log)
