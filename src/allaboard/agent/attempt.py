@@ -254,7 +254,8 @@ class Attempt:
         if self.job.status.leader_decides == is_local:
             commands += self.job.handle(now, CoordinatorChanged(is_local=is_local))
         commands += self.job.handle(now)
-        for command in self.control_plane.share_last_findings(now, commands):
+        self.control_plane.share_last_findings(commands)
+        for command in commands:
             if isinstance(command, AnnounceFinding):
                 self.command_executor.announce_finding(now, command.finding)
         self.journal.write_view(self.clock.utc(now), self.job.status.view(now))

@@ -213,15 +213,13 @@ class ControlPlane:
             return [c for c in commands if not isinstance(c, RESTART_COMMANDS)]
         return self.multi_host_restart.adopt_decision(commands)
 
-    def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
-        """Send the findings that were made after the end to all other hosts; return the commands
-        unchanged."""
+    def share_last_findings(self, commands: list[Command]) -> None:
+        """Send the findings that were made after the end to all other hosts."""
         leader = self._membership.leader if self._membership is not None else None
         if leader is not None and self.multi_host_restart is not None:
             for command in commands:
                 if isinstance(command, AnnounceFinding):
                     leader.send_to_all(command)
-        return commands
 
     def awaited_members(self, now: float) -> str:
         """Return the names of the workers and evaluators on other hosts whose end the parameter servers wait

@@ -177,11 +177,11 @@ class CommandParser(argparse.ArgumentParser):
                 continue
             if action.nargs != 0 and value is None:
                 if index == len(arguments) or self._is_option(arguments[index]):
-                    raise UsageError(self._value_message(action, name, None, arguments))
+                    raise UsageError(_value_message(action, name, None))
                 value = arguments[index]
                 index += 1
             if action.choices is not None and value not in action.choices:
-                raise UsageError(self._value_message(action, name, value, arguments))
+                raise UsageError(_value_message(action, name, value))
             if stop_at is not None and stop_at(name):
                 return index
         return index
@@ -245,18 +245,17 @@ class CommandParser(argparse.ArgumentParser):
             f"unknown option {name}; did you mean {close[0]}? try: {self.prog} {_echo(corrected)}"
         )
 
-    def _value_message(
-        self, action: argparse.Action, name: str, value: str | None, arguments: Sequence[str]
-    ) -> str:
-        shown_value = "nothing" if value is None else f'"{value}"'
-        message = f"{name} expects {expectation_of(action)}, got {shown_value}"
-        if action.choices is not None and value is not None:
-            from difflib import get_close_matches
 
-            close = get_close_matches(value, list(action.choices), n=1, cutoff=0.5)
-            if close:
-                message += f"; did you mean {name} {close[0]}?"
-        return message
+def _value_message(action: argparse.Action, name: str, value: str | None) -> str:
+    shown_value = "nothing" if value is None else f'"{value}"'
+    message = f"{name} expects {expectation_of(action)}, got {shown_value}"
+    if action.choices is not None and value is not None:
+        from difflib import get_close_matches
+
+        close = get_close_matches(value, list(action.choices), n=1, cutoff=0.5)
+        if close:
+            message += f"; did you mean {name} {close[0]}?"
+    return message
 
 
 def takes_next_word(action: argparse.Action, following: Sequence[str]) -> bool:

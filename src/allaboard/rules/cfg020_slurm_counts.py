@@ -55,10 +55,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from _check_counts(facts, slurm)
     yield from _check_rank(facts, slurm)
     yield from _check_batch_script(facts, slurm)
-    yield from _check_task(facts, slurm)
+    yield from _check_task(facts)
 
 
-def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+def _check_task(facts: ConfigFacts) -> Iterator[Claim]:
     """Report a WORLD_SIZE that is not the step's size, in a task whose rank is Slurm's number of the task."""
     size, total = facts.variables.get("WORLD_SIZE"), facts.variables.get("SLURM_STEP_NUM_TASKS")
     if size is None or total is None or any(facts.is_set(name) for name in _LAUNCHER_VARIABLES):

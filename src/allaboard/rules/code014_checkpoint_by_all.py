@@ -37,7 +37,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         path = call_argument(call, "f", 1)
         if (
             path is None
-            or not _is_same_on_all_ranks(script, path)
+            or not _is_same_on_all_ranks(path)
             or _is_reached_by_one_rank(script, call, 0)
         ):
             continue
@@ -98,7 +98,7 @@ def _sessions_of_horovod(script: Script) -> Iterator[Claim]:
         )
 
 
-def _is_same_on_all_ranks(script: Script, path: ast.expr) -> bool:
+def _is_same_on_all_ranks(path: ast.expr) -> bool:
     """Return True if the path is certainly the same on all ranks."""
     for node in ast.walk(path):
         if isinstance(node, ast.Name):

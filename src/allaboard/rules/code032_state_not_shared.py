@@ -37,7 +37,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     reported: set[str] = set()
     for launch in launches(script):
-        for name, change in _changes(script, launch.function, names):
+        for name, change in _changes(launch.function, names):
             read = _read_after(script, launch, name)
             if read is None or name in reported:
                 continue
@@ -79,9 +79,7 @@ def _plain_globals(script: Script) -> dict[str, str]:
     return names
 
 
-def _changes(
-    script: Script, function: Function, names: dict[str, str]
-) -> Iterator[tuple[str, ast.AST]]:
+def _changes(function: Function, names: dict[str, str]) -> Iterator[tuple[str, ast.AST]]:
     """Yield the globals that a function changes, with where."""
     own = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
     declared: set[str] = set()

@@ -47,16 +47,16 @@ def check(view: JobView) -> Iterator[Claim]:
     if lost is None:
         return
     if lost.victims:
-        yield _claim(view, lost)
+        yield _claim(lost)
         return
     if lost.loss.is_silent:
         return  # HANG019 and NET012 report who waits for it; it may come back
     trains = any(m.phase is not Phase.LEAVING and not m.launcher for m in view.alive)
     if trains and view.now - lost.loss.lost_at >= SETTLE_S and not view.ending:
-        yield _claim(view, lost)
+        yield _claim(lost)
 
 
-def _claim(view: JobView, lost: LostLeader) -> Claim:
+def _claim(lost: LostLeader) -> Claim:
     loss, victims = lost.loss, lost.victims
     agent = f"the agent of {loss.host} ({loss.address}), which led the job, has gone"
     evidence = [

@@ -33,7 +33,7 @@ def check(hardware: Hardware) -> Iterator[Claim]:
             by_host[port.host or port.place.file].append(port)
     for host, ports in by_host.items():
         if not any(_is_active(p) for p in ports):
-            yield _claim(host, ports, f"no port of the adapters of {host} is active")
+            yield _claim(ports, f"no port of the adapters of {host} is active")
             continue
         peers = [p for other, theirs in by_host.items() if other != host for p in theirs]
         for port in ports:
@@ -50,10 +50,9 @@ def _compare(host: str, port: FabricPort, same_ports: list[FabricPort]) -> Itera
     active = [p for p in same_ports if _is_active(p)]
     name = f"port {port.port} of {port.device} on {host}"
     if port.state.lower() in ("initializing", "init", "armed"):
-        yield _claim(host, [port], f"{name} waits for a subnet manager ({port.state})")
+        yield _claim([port], f"{name} waits for a subnet manager ({port.state})")
     elif not _is_active(port) and len(active) >= MIN_OTHERS and 2 * len(active) > len(same_ports):
         yield _claim(
-            host,
             [port],
             f"{name} is {port.state.lower()}; on {len(active)} other hosts it is active",
         )
@@ -61,7 +60,7 @@ def _compare(host: str, port: FabricPort, same_ports: list[FabricPort]) -> Itera
         rate, count = Counter(p.rate for p in active).most_common(1)[0]
         if count == len(active) and _number(port.rate) < _number(rate):
             yield _claim(
-                host, [port], f"{name} runs at {port.rate} Gbit/s; on other hosts at {rate}", True
+                [port], f"{name} runs at {port.rate} Gbit/s; on other hosts at {rate}", True
             )
 
 
@@ -72,7 +71,7 @@ def _number(rate: str) -> float:
         return 0.0
 
 
-def _claim(host: str, ports: list[FabricPort], summary: str, is_slow: bool = False) -> Claim:
+def _claim(ports: list[FabricPort], summary: str, is_slow: bool = False) -> Claim:
     return Claim(
         summary=summary,
         evidence=tuple(

@@ -66,7 +66,7 @@ def check(view: JobView) -> Iterator[Claim]:
         delay = median(k.seconds for k in fast_links)
     if not slow_links:
         return
-    host = _common_host(list(slow_links.values()), view)
+    host = _common_host(list(slow_links.values()))
     worst = min(slow_links.values(), key=lambda k: k.rate)
     where = (
         f"the links of {host} are slow"
@@ -106,7 +106,7 @@ def _one_of_three(working: list[Link]) -> list[Link]:
     return []
 
 
-def _common_host(links: list[Link], view: JobView) -> str:
+def _common_host(links: list[Link]) -> str:
     """Return the one host that is in all of at least two links, or ""."""
     names = [{k.source, k.target} for k in links]
     shared = set.intersection(*names)

@@ -29,7 +29,6 @@ class RoundTracker:
     def __init__(self) -> None:
         self._number = 0
         self._started_s = 0.0
-        self._ended_s = 0.0
         self._steps = 0
         self._has_ended = False
 

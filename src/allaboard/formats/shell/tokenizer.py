@@ -99,7 +99,7 @@ class _Splitter:
             elif char == "#" and self.word is None:
                 self._read_comment()
             elif char in "<>":
-                self._read_redirection(char)
+                self._read_redirection()
             else:
                 self._read_piece(char)
         self._end_word()
@@ -308,7 +308,7 @@ class _Splitter:
             self.line += count
             self.line_start = self.text.rfind("\n", offset, end) + 1
 
-    def _read_redirection(self, char: str) -> None:
+    def _read_redirection(self) -> None:
         if self.text.startswith("<<", self.offset) and not self.text.startswith("<<<", self.offset):
             match = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1").match(self.text, self.offset)
             if match:
