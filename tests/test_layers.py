@@ -26,6 +26,7 @@ ROWS: list[tuple[str, ...]] = [
         "blackbox",
         "configuration/spec",
         "formats/python",
+        "formats/python/pieces",
         "formats/shell",
         "launch",
     ),

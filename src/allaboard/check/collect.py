@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _STARTS_SEVERAL = re.compile(
-    r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|horovodrun|prterun)\b"
+    r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|sbatch|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|horovodrun|prterun)\b"
     r"|torch\.distributed\.(?:run|launch)\b|\b(?:docker|podman) run\b"
 )
 """What a script has in it that starts other files on several hosts or as several tasks."""
@@ -215,17 +215,23 @@ def _launch_problems(path: str, parsed: Parsed, paths: Sequence[str]) -> Iterato
     if parsed.shell_script is None or not _STARTS_SEVERAL.search(parsed.text):
         return
     from allaboard.check.launched.command_and_hostfile import hostfile_problems
+    from allaboard.check.launched.deepspeed_batch import batch_problems
     from allaboard.check.launched.docker_names import docker_problems
     from allaboard.check.launched.named_files import LaunchedFiles
     from allaboard.check.launched.script_and_step import launch_problems
+    from allaboard.check.launched.steps_in_turn import steps_in_turn
     from allaboard.check.launched.visible_devices import visible_device_problems
+    from allaboard.check.launched.wrapped_commands import wrapped_problems
 
     yield from visible_device_problems(parsed.shell_script)
     for _, material in parsed.materials:
         if material.kind == "shell":
             files = LaunchedFiles(path, paths)
             yield from launch_problems(material, files)
+            yield from wrapped_problems(material, files)
+            yield from steps_in_turn(parsed.shell_script, files)
             yield from hostfile_problems(material, files)
+            yield from batch_problems(material, files)
             yield from docker_problems(material)
 
 

@@ -17,14 +17,31 @@ if TYPE_CHECKING:
 
 
 def read_python_script(
-    source: Source, modules: GivenModules | None = None
+    source: Source, modules: GivenModules | None = None, is_piece: bool = False
 ) -> list[tuple[Material, ScriptFacts]]:
     """Return what a Python script states; ``modules`` are the files whose constants it may import.
+
+    Of a piece of a script, the usual imports are added at its end, where they move no line.
 
     Raises:
         FormatError: the script does not parse.
     """
-    return [_read(source.name, source.text, modules)]
+    from allaboard.formats.python.pieces.missing_imports import missing_imports
+
+    missing = missing_imports(_parse(source.text))
+    text, indentation = source.text, indentation_of_block(source.text)
+    if missing.text:
+        text += "".join(f"\n{indentation}{line}" for line in missing.text.split("\n"))
+    material, script = _read(source.name, text, modules)
+    if is_piece or indentation or (missing.text and missing.leaves_others):
+        script = msgspec.structs.replace(script, is_piece=True)
+    return [(material, script)]
+
+
+def indentation_of_block(text: str) -> str:
+    """Return the indentation of a text's first line of code; "" if it is no block of a larger script."""
+    first = next((line for line in text.split("\n") if line.strip() and line.strip()[0] != "#"), "")
+    return first[: len(first) - len(first.lstrip())]
 
 
 def read_notebook(

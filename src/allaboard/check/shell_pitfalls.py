@@ -18,6 +18,7 @@ _MAX_COMMENTS = 1000
 """Comments of one script that are examined."""
 _REASONS = {
     "blank": "there is a blank after the backslash",
+    "remark": "a comment stands after the backslash",
     "comment": "a comment stands among its lines",
     "end": "its line has no backslash at the end",
 }
@@ -39,6 +40,7 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
         name = next(w.text for w in command if w.text).rpartition("/")[2]
         corrections = {
             "blank": f"sed -i 's/\\\\[[:blank:]]*$/\\\\/' {shlex.quote(file)}",
+            "remark": "put the comment before the command",
             "comment": "put the comment before the command",
             "end": "\\   # at the very end of the line",
         }

@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from allaboard.check.file_types import kind_of
-from allaboard.check.python_material import read_notebook, read_python_script
+from allaboard.check.python_material import (
+    indentation_of_block,
+    read_notebook,
+    read_python_script,
+)
 from allaboard.check.read_file import Source
 from allaboard.check.size_limits import size_problem
 from allaboard.facts import FormatError, ManifestFacts, Material, Origin, Problem, ScriptFacts
@@ -43,6 +47,8 @@ class Parsed:
     inner_scripts: list[Script] = field(default_factory=list)
     """Shell scripts inside the file, as in a ConfigMap or after ``bash -c``."""
     text: str = ""
+    is_mended: bool = False
+    """True if the file is a Python script that does not parse, and what could be mended of it was read."""
     modules: GivenModules | None = None
     """The Python files given together, whose constants this one may import; None if there are no others."""
 
@@ -96,7 +102,8 @@ def unjudged_reason(source: Source, parsed: Parsed) -> str:
     """Return why nothing could be read of a file that the user did not name; "" if something was, or if the
     file is meant for training, so that its error is a finding."""
     workloads = parsed.manifests.workloads if parsed.manifests is not None else ()
-    if parsed.materials or parsed.members or workloads or not parsed.problems:
+    was_read = parsed.materials or parsed.members or workloads
+    if (was_read and not parsed.is_mended) or not parsed.problems:
         return ""
     kind = kind_of(source.name, source.text)
     is_tf_config = kind == "json" and '"cluster"' in source.text
@@ -206,7 +213,7 @@ def _is_torn_in_file(lines: list[str], torn: TornLine) -> bool:
     line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
     remainder = line[torn.column - 1 :]
     return (
-        remainder.startswith({"blank": "\\", "comment": "#"}[torn.reason])
+        remainder.startswith({"blank": "\\", "remark": "\\", "comment": "#"}[torn.reason])
         if torn.reason != "end"
         else not remainder
     )
@@ -216,6 +223,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
     from allaboard.check.shell_pitfalls import blank_templates, late_directives, torn_commands
     from allaboard.formats.shell.nested import read_nested_scripts
+    from allaboard.formats.shell.prompts import without_prompts
     from allaboard.formats.shell.sbatch_directives import keep_training_component
     from allaboard.formats.shell.script import read_shell, with_inner_commands
 
@@ -233,6 +241,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
                 ),
             )
         )
+    source = replace(source, text=without_prompts(source.text))
     script = read_shell(blank_templates(source.text), source.name)
     parsed.problems += [
         *torn_commands(script, source.name),
@@ -255,10 +264,41 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
 
 
 def _parse_python(source: Source, parsed: Parsed) -> None:
-    read = read_notebook if kind_of(source.name, source.text) == "notebook" else read_python_script
-    for material, script in read(source, parsed.modules):
+    is_notebook = kind_of(source.name, source.text) == "notebook"
+    try:
+        read = (read_notebook if is_notebook else read_python_script)(source, parsed.modules)
+    except FormatError as error:
+        from allaboard.formats.python.pieces.fragments import mend_fragment
+
+        fragment = None if is_notebook else mend_fragment(source.text)
+        if fragment is None:
+            raise
+        mended = replace(source, text=fragment.text)
+        read = read_python_script(mended, parsed.modules, is_piece=True)
+        parsed.is_mended = True
+        problem = _problem(source.name, error.line, error.column, error.reason, error.near)
+        parsed.problems.append(_as_piece(problem) if fragment.is_mere_paste else problem)
+    else:
+        if not is_notebook and indentation_of_block(source.text):
+            parsed.problems.append(_piece_problem(source))
+    for material, script in read:
         parsed.materials.append((source.name, material))
         parsed.python_scripts.append(script)
+
+
+def _piece_problem(source: Source) -> Problem:
+    lines = source.text.split("\n")
+    number = next(n for n, line in enumerate(lines, 1) if line.strip() and line.strip()[0] != "#")
+    near = lines[number - 1].strip()[:60]
+    return _as_piece(_problem(source.name, number, 1, "begins with an indented line", near))
+
+
+def _as_piece(problem: Problem) -> Problem:
+    return msgspec.structs.replace(
+        problem,
+        kind="unreadable.piece",
+        message=f"is read as a piece of a script: as a whole it {problem.message}",
+    )
 
 
 def _parse_plain(source: Source, parsed: Parsed) -> None:

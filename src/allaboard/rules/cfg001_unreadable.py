@@ -6,6 +6,9 @@ The usual cases are binary files, UTF-16, truncated files, YAML whose aliases ex
 in shell scripts. The last one makes every exported value end in an invisible carriage
 return, so that no host name resolves.
 
+A Python script that does not parse is judged as far as it can be read. A piece of a script, as pasted into a
+question, is read as such, and this is only information.
+
 ## What to do
 Look at the given position. `file NAME` shows what a file really contains. `sed -i 's/\\r$//' NAME` removes
 Windows line ends. Leave a file of another kind out of the command.
@@ -17,13 +20,27 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Origin, Problem, Stage, sample_config_facts
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Origin,
+    Problem,
+    Severity,
+    Stage,
+    sample_config_facts,
+)
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from problem_claims(
         facts.problems,
         "unreadable",
+        summary=lambda problem: f"{problem.origin.file or facts.subject} {problem.message}",
+    )
+    yield from problem_claims(
+        facts.problems,
+        "unreadable.piece",
+        severity=Severity.INFO,
         summary=lambda problem: f"{problem.origin.file or facts.subject} {problem.message}",
     )
 
@@ -35,12 +52,25 @@ _BINARY = Problem(
     correction="give a TF_CONFIG as UTF-8 text",
     origin=Origin(file="model.bin", line=1, column=1),
 )
+_PIECE = Problem(
+    kind="unreadable.piece",
+    message="is read as a piece of a script: unexpected indent",
+    observed="start = 0",
+    correction="python -m py_compile piece.py",
+    origin=Origin(file="piece.py", line=1, column=5),
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"binary": (sample_config_facts(problems=(_BINARY,)), "model.bin is not UTF-8 text")},
+    fires_on={
+        "binary": (sample_config_facts(problems=(_BINARY,)), "model.bin is not UTF-8 text"),
+        "a piece of a script": (
+            sample_config_facts(problems=(_PIECE,)),
+            "piece.py is read as a piece of a script: unexpected indent",
+        ),
+    },
     silent_on={"an empty environment": sample_config_facts()},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

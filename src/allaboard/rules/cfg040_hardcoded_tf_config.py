@@ -39,6 +39,9 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if len(written) == 1 and not _is_guarded(script, written[0].statement):
         yield from _fixed_index(script, written[0])
     literals = _literal_variables(script)
+    if overwritten := _overwritten(script, literals):
+        yield _overwritten_claim(script, *overwritten)
+        return
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
             continue
@@ -53,6 +56,54 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if not isinstance(cluster, dict) or not _has_several_hosts(cluster):
             continue
         yield _claim(script, node, f"{task.get('type', 'worker')} {task['index']}")
+
+
+def _overwritten(
+    script: Script, literals: dict[str, object]
+) -> tuple[ast.Assign, ast.Assign, str] | None:
+    """Return two settings of TF_CONFIG for different tasks of which the second replaces the first before
+    anything uses it, and the task that remains."""
+    earlier: tuple[ast.Assign, object] | None = None
+    for node in sorted(
+        (n for n in script.parents if isinstance(n, ast.Assign)), key=lambda n: n.lineno
+    ):
+        if not ast.unparse(node.targets[0]).endswith("environ['TF_CONFIG']"):
+            continue
+        task = (_literal_tf_config(node.value, literals) or {}).get("task")
+        if not isinstance(task, dict):
+            earlier = None
+            continue
+        if (
+            earlier is not None
+            and earlier[1] != task
+            and _follows_unused(script, earlier[0], node)
+            and not _is_guarded(script, node)
+        ):
+            return earlier[0], node, f"{task.get('type', 'worker')} {task.get('index', 0)}"
+        earlier = node, task
+    return None
+
+
+def _follows_unused(script: Script, first: ast.Assign, second: ast.Assign) -> bool:
+    """Return True if both stand in one block, with nothing between them that runs anything."""
+    block = getattr(script.parents.get(first), "body", None)
+    if not isinstance(block, list) or first not in block or second not in block:
+        return False
+    between = block[block.index(first) + 1 : block.index(second)]
+    calls = (c for s in between for c in ast.walk(s) if isinstance(c, ast.Call))
+    return all(ast.unparse(c.func) in ("print", "json.dumps", "dumps") for c in calls)
+
+
+def _overwritten_claim(script: Script, first: ast.Assign, second: ast.Assign, task: str) -> Claim:
+    return Claim(
+        summary=f"TF_CONFIG is set twice, and the second replaces the first: every process that runs the "
+        f"script is {task}",
+        evidence=(script.evidence_for(second), script.evidence_for(first)),
+        fix='"index": int(os.environ["WORKER_INDEX"])   # one TF_CONFIG, and the task from outside',
+        severity=Severity.ERROR,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(second),
+    )
 
 
 def _claim(script: Script, node: ast.AST, task: str) -> Claim:
@@ -169,6 +220,12 @@ os.environ["TF_CONFIG"] = json.dumps({
 })
 """
 
+_TWO = "import json, os\n" + "# then\n".join(
+    "os.environ['TF_CONFIG'] = json.dumps({'cluster': {'worker': ['localhost:1', 'localhost:2']}, "
+    f"'task': {{'type': 'worker', 'index': {index}}}}})\n"
+    for index in (0, 1)
+)
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
@@ -178,12 +235,24 @@ RULE = Rule(
             _script("0"),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         ),
+        "one for each machine, in one script": (
+            ScriptFacts(source=_TWO),
+            "TF_CONFIG is set twice, and the second replaces the first: every process that runs the "
+            "script is worker 1",
+        ),
         "of hosts from outside": (
             ScriptFacts(source=_HOSTS),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         ),
     },
     silent_on={
+        "a process for each": ScriptFacts(
+            source=_TWO.replace("# then", "Popen(['python', 'w.py'])")
+        ),
+        "one of the two": ScriptFacts(
+            source="import json, os, sys\nif sys.argv[1] == '0':\n    "
+            + _TWO.partition("\n")[2].replace("# then\n", "else:\n    ")
+        ),
         "hosts and index from outside": ScriptFacts(source=_HOSTS.replace(": 0", ": int(argv[2])")),
         "a worker alone": ScriptFacts(source=_HOSTS.replace("argv[1].split()", "[argv[1]]")),
         "the chief of hosts from outside": ScriptFacts(

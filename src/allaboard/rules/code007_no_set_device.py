@@ -55,7 +55,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(call),
         )
         return
-    if not inits or _chooses_device(script, facts.source):
+    if facts.is_piece or not inits or _chooses_device(script, facts.source):
         return
     if any(integer(script, call_argument(c, "world_size", 3)) == 1 for c in inits):
         return

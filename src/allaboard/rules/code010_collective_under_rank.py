@@ -25,8 +25,10 @@ from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     FRAMEWORK_WORDS,
     JOINT_CONSTRUCTORS,
+    JOINT_PROPERTIES,
     enters_collective,
     is_limited_to_group,
+    joint_properties,
     meets_other_ranks,
 )
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
@@ -69,7 +71,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 def _in_functions_of_one_rank(script: Script, reach: CallGraph) -> Iterator[Claim]:
     """Report collectives in functions that a decorator lets only one rank run."""
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
-    for name, call in script.calls:
+    for name, call in (*script.calls, *joint_properties(script)):
         function = script.enclosing_function(call)
         decorator = one_rank_decorator(script, function) if function is not None else None
         if function is None or decorator is None or script.rank_condition(call) is not None:
@@ -110,7 +112,7 @@ def _pair_key(script: Script, guarded_call: _GuardedCall) -> object:
 
 def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCall]:
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
-    for name, call in script.calls:
+    for name, call in (*script.calls, *joint_properties(script)):
         direct = enters_collective(name, call)
         if not direct and reach.called_function(call) is None:
             continue
@@ -163,6 +165,8 @@ def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
 
 def _statement_text(script: Script, call: ast.Call) -> str:
     """Return the text to move: the whole line if it holds only this statement, else the call."""
+    if ast.unparse(call.func) in JOINT_PROPERTIES:
+        return ast.unparse(call.func)
     statement = script.parents.get(call)
     line = script.source_line(call)
     alone = isinstance(statement, ast.stmt) and line == ast.get_source_segment(
@@ -303,6 +307,36 @@ RULE = Rule(
                 source=_HEAD + "if dist.get_rank() in (0, 1):\n    pair = dist.new_group([0, 1])\n"
             ),
             "new_group is called only where dist.get_rank() in (0, 1): all ranks must call it",
+        ),
+        "by what stands before it": (
+            ScriptFacts(
+                source=_HEAD + "def best(x):\n    dist.all_reduce(x)\n    return x < 1\n"
+                "if dist.get_rank() == 0 and best(x):\n    save()\n"
+            ),
+            "all_reduce in line 3 (by best()) is entered only where dist.get_rank() == 0: "
+            "it waits for all ranks",
+        ),
+        "unless one before it holds": (
+            ScriptFacts(source=_HEAD + "ok = rank != 0 or dist.all_reduce(x)\n"),
+            "all_reduce is entered only where rank == 0: it waits for all ranks",
+        ),
+        "a loop of one rank": (
+            ScriptFacts(source=_HEAD + "while rank == 0:\n    dist.barrier()\n"),
+            "barrier is entered only where rank == 0: it waits for all ranks",
+        ),
+        "a case of a match": (
+            ScriptFacts(
+                source=_HEAD
+                + "match dist.get_rank():\n    case 0:\n        dist.barrier()\n    case _:\n        go()\n"
+            ),
+            "barrier is entered only where dist.get_rank() == 0: it waits for all ranks",
+        ),
+        "a property that Lightning broadcasts": (
+            ScriptFacts(
+                source="import lightning as L\nclass M(L.LightningModule):\n    def on_fit_start(self):\n"
+                "        if self.global_rank == 0:\n            print(self.trainer.log_dir)\n"
+            ),
+            "log_dir is entered only where self.global_rank == 0: it waits for all ranks",
         ),
         "DDP on one rank": (
             ScriptFacts(
@@ -569,6 +603,20 @@ RULE = Rule(
         "a function that is handed in": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\ndef main(meet):\n"
             "    if rank == 0:\n        meet()\n"
+        ),
+        "all agree before the rank is asked": ScriptFacts(
+            source=_HEAD + "def best(x):\n    dist.all_reduce(x)\n    return x < 1\n"
+            "if best(x) and rank == 0:\n    save()\n"
+        ),
+        "all cases of a match": ScriptFacts(
+            source=_HEAD + "match rank:\n    case 0:\n        dist.broadcast(x, 0)\n    case _:\n"
+            "        dist.broadcast(y, 0)\n"
+        ),
+        "a match on something else": ScriptFacts(
+            source=_HEAD + "match mode:\n    case 0:\n        dist.barrier()\n"
+        ),
+        "a loop that every rank ends": ScriptFacts(
+            source=_HEAD + "while step < 9:\n    dist.barrier()\n"
         ),
         "both branches": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n"

@@ -89,6 +89,8 @@ def _is_for_one_task(script: Script, node: ast.AST) -> bool:
 
 
 def _synchronous_without_chief(facts: ScriptFacts) -> Iterator[Claim]:
+    if facts.is_piece:
+        return  # what it lacks may stand in the rest of the script
     script = server_script(facts)
     if script is None or "SyncReplicasOptimizer" not in facts.source:
         return
@@ -110,6 +112,8 @@ def _synchronous_without_chief(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
+    if facts.is_piece:
+        return  # what it lacks may stand in the rest of the script
     script = server_script(facts)
     if script is None or "device_filters" in facts.source or "SyncReplicas" in facts.source:
         return

@@ -79,7 +79,7 @@ def _choice_by_rank(script: Script, members: ast.expr) -> ast.AST | None:
     if isinstance(members, ast.IfExp) and script.ranks.depends_on_rank(members.test):
         return members
     if not isinstance(members, ast.Name):
-        return None
+        return _stepped_by_rank(script, members)
     values = [v for v in script.ranks.bound_values(members) if v is not None]
     for value in values:
         if isinstance(value, ast.IfExp) and script.ranks.depends_on_rank(value.test):
@@ -91,6 +91,17 @@ def _choice_by_rank(script: Script, members: ast.expr) -> ast.AST | None:
             and script.ranks.depends_on_rank(condition.test)
         ):
             return condition
+    return next((s for v in values if (s := _stepped_by_rank(script, v))), None)
+
+
+def _stepped_by_rank(script: Script, expression: ast.expr) -> ast.While | None:
+    """Return the loop that steps a variable of an expression on until the rank fits; None if none does."""
+    names = {n.id for n in ast.walk(expression) if isinstance(n, ast.Name)}
+    for loop in script.parents:
+        if isinstance(loop, ast.While) and script.ranks.depends_on_rank(loop.test):
+            stepped = {ast.unparse(n.target) for n in loop.body if isinstance(n, ast.AugAssign)}
+            if stepped & names:
+                return loop
     return None
 
 

@@ -41,7 +41,7 @@ def torchrun_problems(material: Material, files: LaunchedFiles) -> Iterator[Prob
         if demands is not None:
             problems += [
                 examine(torchrun, demands)
-                for examine in (_trainer, _spawned, _flag_alone, _global_device)
+                for examine in (_trainer, _spawned, _rank_by_option, _flag_alone, _global_device)
             ]
         # Of several faults the first explains the others.
         yield from [p for p in problems if p is not None][:1]
@@ -100,6 +100,24 @@ def _spawned(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
         "same ranks",
         observed=f"{each.origin.flag} {each.text}, spawn [{spawned.origin}]",
         correction=f"python {_base(demands)}   # it starts its processes itself; or take the spawn out of it",
+    )
+
+
+def _rank_by_option(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Report a script that takes its rank from an option of its own, which torchrun does not pass: all
+    processes keep the default."""
+    taken = demands.rank_option
+    if taken is None or torchrun.nodes * torchrun.each < 2 or "local" in taken.text:
+        return None
+    if any(w.text.partition("=")[0] == taken.text for w in torchrun.flags.program_words):
+        return None
+    each = torchrun.each_value
+    return launch_problem(
+        each,
+        message=f"torchrun passes no {taken.text}, from which {_base(demands)} takes its rank: all "
+        f"{torchrun.nodes * torchrun.each} processes keep its default",
+        observed=f"{each.origin.flag} {each.text}, {taken.text} [{taken.origin}]",
+        correction=f'rank = int(os.environ["RANK"])   # in {_base(demands)}',
     )
 
 

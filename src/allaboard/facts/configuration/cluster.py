@@ -125,7 +125,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """The place."""
 
 
-KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
+KINDS = ("unreadable", "unreadable.piece",
+         "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
          "init_url", "manifest.env", "manifest.role", "manifest.twice", "flags", "launch",
          "launch.warning", "torn",
          "late", "in_turn", "one_port", "compose")  # fmt: skip

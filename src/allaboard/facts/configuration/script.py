@@ -16,6 +16,8 @@ class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its name, as given."""
     is_notebook: bool = False
     """True if it is the code of a notebook's cells: they may run in another order, and by hand."""
+    is_piece: bool = False
+    """True if it is a piece of a larger script: what it lacks may stand in the rest."""
     imported: tuple[tuple[str, str], ...] = ()
     """Constants that it imports from other files that were given: the name that it uses, and the literal."""
     siblings: tuple[ScriptFacts, ...] = ()

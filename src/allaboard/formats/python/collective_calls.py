@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from allaboard.formats.python.script_ast import Script
 
 TORCH_COLLECTIVES = frozenset(
     f"torch.distributed.{name}"
@@ -127,6 +132,8 @@ LIGHTNING_METHODS = frozenset(
 )
 """What modules and callbacks of Lightning call on themselves and on their trainer: all processes take "
 "part."""
+JOINT_PROPERTIES = frozenset(f"{prefix}trainer.log_dir" for prefix in ("", "self."))
+"""Attributes of Lightning's trainer whose value it broadcasts whenever it is read [Trainer.log_dir]."""
 SYNCED_LOGS = frozenset(("self.log", "self.log_dict", "pl_module.log", "pl_module.log_dict"))
 """Methods of Lightning that reduce what they log over all processes, if they are told ``sync_dist=True``."""
 _ONE_DEVICE = re.compile(r"\bdevices\s*=\s*(?:1\b|\[\s*\d+\s*,?\s*\])")
@@ -169,6 +176,7 @@ COLLECTIVE_CALLS = (
     | HOROVOD_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
+    | JOINT_PROPERTIES
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
 )
@@ -205,6 +213,7 @@ _OF_ALL_PROCESSES = (
     | CHECKPOINT_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
+    | JOINT_PROPERTIES
     | SHARD_GATHERS
 )
 _SHARDED_STATE_WORDS = (
@@ -233,7 +242,7 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     """
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
-    if name in LIGHTNING_METHODS | SYNCED_LOGS:
+    if name in LIGHTNING_METHODS | JOINT_PROPERTIES | SYNCED_LOGS:
         is_own = f"def {name.rpartition('.')[2]}(" in source
         return (
             _LIGHTNING_CLASS.search(source) is not None
@@ -254,6 +263,17 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     if name.endswith(".save_state") and _SAVE_STATE_MEETS.search(source):
         return True
     return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
+
+
+def joint_properties(script: Script) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the readings of attributes in which all processes meet, as calls at the same place."""
+    if not any(name in line for name in JOINT_PROPERTIES for line in script.lines):
+        return
+    for node in list(script.parents):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in JOINT_PROPERTIES:
+            reading = ast.copy_location(ast.Call(node, [], []), node)
+            script.parents[reading] = script.parents[node]
+            yield ast.unparse(node), reading
 
 
 def enters_collective(name: str, call: ast.Call) -> bool:

@@ -51,7 +51,6 @@ class _Reader:
         self.tree = script.tree
         self.positions = positions
         self.names = script.names
-        self.assigned = _assigned_once(script.tree)
         self.conditional = _conditional_nodes(script.tree)
         self.knows_local_rank = False
         """True if the script may learn its local rank otherwise than by a flag."""
@@ -79,7 +78,7 @@ class _Reader:
             return self._with_spawn(demands, count)
         if name == "torch.distributed.init_process_group":
             backend = arguments.get("backend", node.args[0] if node.args else None)
-            if isinstance(backend, ast.Constant) and "nccl" in str(backend.value):
+            if isinstance(backend, ast.Constant) and "nccl" in str(backend.value).lower():
                 demands = msgspec.structs.replace(demands, is_nccl=True)
             if id(node) not in self.conditional:
                 demands = self._with_rank_option(demands, arguments.get("rank"))
@@ -203,7 +202,9 @@ class _Reader:
         )
 
     def _resolve(self, node: ast.expr) -> ast.expr:
-        return self.assigned.get(node.id, node) if isinstance(node, ast.Name) else node
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return node
+        return self.script.ranks.sole_value(node) or node
 
     def _number(self, node: ast.expr | None, flag: str) -> Value | None:
         """Return the number that the expression certainly is."""
@@ -235,17 +236,3 @@ def _conditional_nodes(tree: ast.Module) -> frozenset[int]:
 def _is_main_guard(test: ast.expr) -> bool:
     names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
     return names == {"__name__"}
-
-
-def _assigned_once(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the names that the script assigns exactly once, with their values."""
-    counts: dict[str, int] = {}
-    values: dict[str, ast.expr] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            counts[node.id] = counts.get(node.id, 0) + 1
-        elif isinstance(node, ast.arg):
-            counts[node.arg] = counts.get(node.arg, 0) + 2
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            values[node.targets[0].id] = node.value
-    return {name: value for name, value in values.items() if counts.get(name) == 1}

@@ -53,6 +53,20 @@ def negated_text(test: ast.expr) -> str:
     return f"not {ast.unparse(test)}"
 
 
+def _is_equality(operator: ast.cmpop) -> bool:
+    return isinstance(operator, (ast.Eq, ast.NotEq))
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """Return the opposite of a condition."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and _is_equality(test.ops[0]):
+        opposite = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
+        return ast.Compare(test.left, [opposite], test.comparators)
+    return ast.UnaryOp(ast.Not(), test)
+
+
 def _is_rank(node: ast.Name | ast.Attribute) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else node.id
     return name.lower().endswith("rank")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.python.import_names import full_name, imported_names
 from allaboard.formats.python.rank_dataflow import RankDataflow
+from allaboard.formats.python.rank_tests import negated
 from allaboard.formats.python.text_positions import column_of
 from allaboard.formats.python.unpacked_arguments import changed_names, expand_unpacked_arguments
 from allaboard.formats.python_parser import parse_without_warnings
@@ -49,8 +50,8 @@ class Script:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._functions.setdefault(node.name, []).append(node)
         self._exit_conditions: dict[int, ast.If | None] = {}
-        self._choices: dict[ast.IfExp, ast.If] = {}
-        """Conditional expressions as the statements that they could be."""
+        self._choices: dict[ast.AST, ast.If] = {}
+        """Conditions that are no ``if``, as the statements that they could be, by what they guard."""
         self._rank_tests: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
         self.imported: dict[str, ast.expr] = {
@@ -153,17 +154,14 @@ class Script:
     def rank_condition(self, node: ast.AST) -> ast.If | None:
         """Return the ``if`` that lets only some ranks reach the node.
 
-        An ``if rank != 0: return`` before it, in the same block or an outer one, counts too, and so does
-        ``f() if rank == 0 else None``.
+        An ``if rank != 0: return`` before it, in the same block or an outer one, counts too, and so do
+        ``f() if rank == 0 else None``, ``rank == 0 and f()``, ``while rank == 0:`` and ``match rank:``.
         """
         child = node
         for ancestor in self.ancestors(node):
-            if (
-                isinstance(ancestor, ast.IfExp)
-                and child is not ancestor.test
-                and self.depends_on_rank(ancestor.test)
-            ):
-                return self._choice(ancestor)
+            choice = self._choice_around(child, ancestor)
+            if choice is not None:
+                return choice
             if (
                 isinstance(ancestor, ast.If)
                 and child is not ancestor.test
@@ -183,16 +181,65 @@ class Script:
             child = ancestor
         return None
 
-    def _choice(self, expression: ast.IfExp) -> ast.If:
-        """Return a conditional expression as a statement at the same place."""
-        if expression not in self._choices:
-            branches = [ast.Expr(expression.body), ast.Expr(expression.orelse)]
-            for branch in branches:
-                ast.copy_location(branch, branch.value)
-            statement = ast.If(expression.test, [branches[0]], [branches[1]])
-            self._choices[expression] = ast.copy_location(statement, expression)
-            self.parents[statement] = self.parents[expression]
-        return self._choices[expression]
+    def _choice_around(self, child: ast.AST, ancestor: ast.AST) -> ast.If | None:
+        """Return the condition on the rank by which a node lets its child run, if it is no ``if``."""
+        if isinstance(ancestor, ast.IfExp):
+            if child is not ancestor.test and self.depends_on_rank(ancestor.test):
+                branches = [ast.Expr(ancestor.body), ast.Expr(ancestor.orelse)]
+                for branch in branches:
+                    ast.copy_location(branch, branch.value)
+                return self._choice(ancestor, ancestor.test, [branches[0]], [branches[1]])
+        elif isinstance(ancestor, ast.BoolOp):
+            earlier = ancestor.values[: ancestor.values.index(child)]  # type: ignore[arg-type]
+            asked = next((v for v in earlier if self.depends_on_rank(v)), None)
+            if asked is not None and isinstance(child, ast.expr):
+                is_or = isinstance(ancestor.op, ast.Or)
+                test = ast.copy_location(negated(asked), asked) if is_or else asked
+                body = [ast.copy_location(ast.Expr(child), child)]
+                return self._choice(child, test, body, [], at=ancestor)
+        elif isinstance(ancestor, ast.While):
+            if child is not ancestor.test and self.depends_on_rank(ancestor.test):
+                return self._choice(ancestor, ancestor.test, ancestor.body, [])
+        elif isinstance(ancestor, ast.match_case):
+            return self._case_choice(ancestor)
+        return None
+
+    def _case_choice(self, case: ast.match_case) -> ast.If | None:
+        """Return a case of a ``match`` on the rank as an ``if`` whose other branch are the other cases."""
+        match = self.parents[case]
+        if not isinstance(match, ast.Match) or case.guard is not None:
+            return None
+        numbers = [
+            ast.Compare(match.subject, [ast.Eq()], [c.pattern.value])
+            for c in match.cases
+            if isinstance(c.pattern, ast.MatchValue) and (c is case or not _is_value(case.pattern))
+        ]
+        if not numbers:
+            return None
+        first = ast.copy_location(numbers[0], match)
+        is_other = not _is_value(case.pattern)
+        test = ast.copy_location(ast.UnaryOp(ast.Not(), first), match) if is_other else first
+        if not self.depends_on_rank(ast.copy_location(first, match)):
+            return None
+        others = [s for c in match.cases if c is not case for s in c.body]
+        return self._choice(case, test, case.body, others, at=match)
+
+    def _choice(
+        self,
+        guarded: ast.AST,
+        test: ast.expr,
+        body: Sequence[ast.stmt],
+        orelse: Sequence[ast.stmt],
+        at: ast.AST | None = None,
+    ) -> ast.If:
+        """Return a condition on what it guards as a statement at the same place."""
+        if guarded not in self._choices:
+            place = guarded if at is None else at
+            statement = ast.If(test, list(body), list(orelse))
+            self._choices[guarded] = ast.copy_location(statement, place)
+            # A statement is looked up in its block; what is none stands where its expression does.
+            self.parents[statement] = place if isinstance(place, ast.stmt) else self.parents[place]
+        return self._choices[guarded]
 
     def _exit_condition(self, block: list[ast.stmt]) -> ast.If | None:
         """Return the first ``if`` of a block by which some ranks leave it."""
@@ -219,9 +266,9 @@ class Script:
 
     def is_after(self, node: ast.AST, condition: ast.If) -> bool:
         """Return True if the node stands behind the ``if``, through which the other ranks leave."""
-        enclosing = set(self.ancestors(node))
+        enclosing = {node, *self.ancestors(node)}
         return condition not in enclosing and not any(
-            self._choices.get(a) is condition for a in enclosing if isinstance(a, ast.IfExp)
+            self._choices.get(a) is condition for a in enclosing
         )
 
     def reached_where(self, node: ast.AST, condition: ast.If) -> str:
@@ -233,13 +280,7 @@ class Script:
         ]
         if not self.is_after(node, condition) and not any(n in otherwise for n in enclosing):
             return _short_text(test)
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return _short_text(test.operand)
-        if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
-            negated = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
-            if len(test.ops) == 1:
-                return _short_text(ast.Compare(test.left, [negated], test.comparators))
-        return f"not ({_short_text(test)})"
+        return _short_text(negated(test), test)
 
     def statements_after(self, condition: ast.If) -> list[ast.stmt]:
         """Return the statements that follow an ``if``, to the end of its function."""
@@ -296,9 +337,17 @@ class Script:
         return Evidence(self.source_line(node), str(self.place_of(node)))
 
 
-def _short_text(test: ast.expr) -> str:
+def _short_text(test: ast.expr, denied: ast.expr | None = None) -> str:
+    """Return the text of a condition; ``denied`` is that of which it is the opposite."""
     text = ast.unparse(test)
+    if denied is not None and isinstance(test, ast.UnaryOp) and not isinstance(denied, ast.UnaryOp):
+        denied_text = ast.unparse(denied)
+        return f"not ({denied_text if len(denied_text) <= 60 else denied_text[:59] + '…'})"
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _is_value(pattern: ast.pattern) -> bool:
+    return isinstance(pattern, ast.MatchValue)
 
 
 def leaves_block(body: list[ast.stmt]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_BLANK_AFTER_BACKSLASH = re.compile(r"\\[ \t]+\n(?=[ \t]*-)")
+_BLANK_AFTER_BACKSLASH = re.compile(r"\\[ \t]+(?:#[^\n]*)?\n(?=[ \t]*-)")
 _COMMENT_LINES = re.compile(r"#[^\n]*\n(?:[ \t]*#[^\n]*\n)*(?=[ \t]*-)")
 _JOINED_LINE_END = re.compile(r"(?<!\\)\\\n[ \t]*\Z")
 _LONG_OPTION_LINE = re.compile(r"\n[ \t]*--[A-Za-z]")
@@ -21,13 +21,13 @@ class TornLine(NamedTuple):
     column: int
     """Column in characters, from 1."""
     reason: str
-    """"blank": blanks follow the backslash; "comment": a comment line stands in the middle; "end":
-    there is no backslash."""
+    """"blank": blanks follow the backslash; "remark": a comment follows it; "comment": a comment line stands
+    in the middle; "end": there is no backslash."""
 
 
 def blank_continuation_end(text: str, offset: int) -> int:
-    """Return the offset after a backslash, blanks and a line end that an option follows, or 0 if
-    there are none at the offset. The shell takes the first blank for a word, and the line for
+    """Return the offset after a backslash, blanks, perhaps a comment, and a line end that an option follows,
+    or 0 if there are none at the offset. The shell takes the first blank for a word, and the line for
     the last one of the command."""
     match = _BLANK_AFTER_BACKSLASH.match(text, offset)
     return match.end() if match else 0

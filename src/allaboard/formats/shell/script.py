@@ -133,6 +133,10 @@ class Step:
     """Names of the variables that the command changes."""
     processes: list[Process] = field(default_factory=list)
     """Processes of Python or torchrun that it starts on this host, one for each round of its loops."""
+    words: tuple[Value, ...] = ()
+    """The program and its arguments."""
+    is_background: bool = False
+    """True if the next command runs concurrently with it."""
 
 
 @dataclass
@@ -255,7 +259,8 @@ def _read_command(
     script.processes += _remote_processes(values, command.is_background, file)
     remote_command = find_remote_command(remaining, values, loops) if step.is_certain else None
     script.remote_commands += [remote_command] if remote_command is not None else []
-    step.program = _program_name(values)
+    step.program, step.words = _program_name(values), values
+    step.is_background = command.is_background
     if len(script.processes) > _MAX_PROCESSES:
         return
     exported = (

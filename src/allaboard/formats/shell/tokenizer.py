@@ -189,7 +189,8 @@ class _Splitter:
         if char == "\\":
             end = blank_continuation_end(self.text, self.offset)
             if end:
-                self._tear(self.offset, "blank")
+                has_remark = "#" in self.text[self.offset : end]
+                self._tear(self.offset, "remark" if has_remark else "blank")
                 self._begin_line(end - 1)
                 self.offset = end
                 self.word = word if word.pieces else None

@@ -1,0 +1,1 @@
+"""Scripts that were not given whole: made to parse, with the imports that they lack."""

@@ -1,0 +1,8 @@
+-        if self.distributed and not is_first():
+-            barrier()
+-            return None
+-        try:
+-            return self._validate(epoch)
+-        finally:
+-            if self.distributed:
+-                barrier()
