@@ -21,6 +21,16 @@ def test_who_asks_a_service_is_told_of() -> None:
     assert pause_line(view) == said
 
 
+def test_the_address_that_does_not_answer_is_named() -> None:
+    stack = msgspec.structs.replace(
+        sample_stack(_RECEIVES, _HTTP, USER), awaited_end="an answer of 10.0.0.5:443"
+    )
+    view = stalled_job(waiting_member(0), sample_member(1, stack=stack))
+    assert pause_line(view) == (
+        "waiting: rank 1 waits for an answer of 10.0.0.5:443 (train.py:41 in train)"
+    )
+
+
 def test_a_collective_that_a_framework_calls_in_threads_is_no_question_to_a_service() -> None:
     in_threads = msgspec.structs.replace(sample_stack(_WAIT, USER), asks=True)
     agrees = sample_member(0, op=Op("agreeing on a batch", 41, 90.0), stack=in_threads)

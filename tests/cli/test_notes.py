@@ -80,6 +80,17 @@ def test_an_environment_that_run_writes_itself_is_not(tmp_path: Path) -> None:
     assert run(tmp_path, "print('trained')", "-n", "2", TF_CONFIG="{")[2] == []
 
 
+def test_a_launchers_command_is_read_too() -> None:
+    command = ("/opt/bin/accelerate", "launch", "--cpu", "--num_processes", "2", "train.py")
+    notes = BackgroundCheck(CheckSubject(command=command), launched=0.0).wait_for_findings(30.0)
+    assert [(f.rule, f.severity) for f in notes] == [("CFG042", "warning")]
+    assert notes[0].summary.startswith("--cpu starts one process, not 2")
+    multi_gpu = tuple(w.replace("--cpu", "--multi_gpu") for w in command)
+    other = ("python", "train.py", "--cpu", "--num_processes", "2")
+    for fine in (multi_gpu, other):
+        assert BackgroundCheck(CheckSubject(command=fine), 0.0).wait_for_findings(30.0) == []
+
+
 def test_nothing_is_read_before_the_workers_are_under_way(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(UNDER_RANK)

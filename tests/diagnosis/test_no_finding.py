@@ -105,3 +105,27 @@ def test_who_writes_at_one_line_does_not_stand_still() -> None:
     text = of_two(sleeps, io=5e6)
     assert "which is still running" in text
     assert "stands still" not in text
+
+
+def test_a_torchrun_without_ranks_waits_for_its_other_nodes() -> None:
+    torch = "/site-packages/torch/distributed/"
+    frames = (
+        Frame(f"{torch}elastic/rendezvous/static_tcp_rendezvous.py", 67, "next_rendezvous"),
+        Frame(f"{torch}elastic/agent/server/api.py", 528, "_rendezvous"),
+    )
+    member = Member(
+        who=Who(index=0, rank=0, host="h", pid=100),
+        worker=0,
+        phase=Phase.TRAINING,
+        stack=Stack(frames=frames, taken_at=10.0, samples=5, span=2.0),
+    )
+    command = (
+        "/opt/bin/torchrun", "--nnodes=2", "--node_rank", "0", "--master_addr", "10.0.0.1", "train.py",
+    )  # fmt: skip
+    present = Present(member=member, command=command, arguments={"RANK": "0"})
+    answer = diagnose_processes([HostLook(host="h", now=12.0, present=(present,))])
+    assert answer.conclusion.startswith(
+        "no finding: torchrun waits in its rendezvous for its other nodes (--nnodes 2 at "
+        "10.0.0.1:29500), and has started no rank yet; start torchrun on each of them"
+    )
+    assert answer.told[0].startswith("pid 100 (rank unknown")

@@ -39,6 +39,12 @@ def test_a_round_trip_that_was_not_measured_is_left_out() -> None:
     assert lines(unmeasured, PS)[0].endswith("; 26.9 MB in, 13.5 MB out")
 
 
+def test_a_worker_of_a_chief_waits_for_its_work() -> None:
+    serving = ps_member("worker", 0, serving=True, run=Load(span=42, cpu=0.1, allowed=2))
+    (line,) = lines(serving)
+    assert line == "worker 0: of 42 s 90% waiting for work from the chief, 10% computing"
+
+
 def test_a_limit_that_came_late() -> None:
     late = ps_member("ps", 0, run=Load(span=20, cpu=0.07, allowed=0.05))
     assert lines(WORKER, late)[1].startswith("ps 0: 0.07 cores, at the end 0.05 at most;")

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from allaboard.check.runtime_notes import environment_errors, script_notes
+from allaboard.check.runtime_notes import command_notes, environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
 from allaboard.hosts.fingerprint import read_commit
 
@@ -29,10 +29,12 @@ MAX_SHOWN_NOTES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSubject:
-    """The script and the environment that the background check reads."""
+    """The script, the command and the environment that the background check reads."""
 
     script: str = ""
     """Path of the script; "" if the command names none."""
+    command: tuple[str, ...] = ()
+    """The launcher's command, if one starts the ranks."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment that describes the cluster that the job joins; empty if allaboard itself describes the
     cluster."""
@@ -102,6 +104,7 @@ class BackgroundCheck:
         try:
             if self._subject.variables:
                 self._findings += environment_errors(self._subject.variables)
+            self._findings += [soften_finding(f) for f in command_notes(self._subject.command)]
             script = self._subject.script
             if script:
                 self.commit = read_commit(Path(script))

@@ -11,6 +11,7 @@ from allaboard.analysis.parameter_servers import (
     break_down_time,
     find_placement,
     has_parameter_servers,
+    only_serves,
 )
 from allaboard.analysis.stalls.unfinished_wait import unfinished_wait
 from allaboard.facts import (
@@ -94,6 +95,7 @@ def _times(view: JobView, member: Member) -> Times | None:
         workers=round(breakdown.waiting_for_workers, 3),
         chief=round(breakdown.waiting_for_chief, 3),
         server=breakdown.busiest_server,
+        is_handed_work=only_serves(member),
     )
 
 

@@ -38,6 +38,8 @@ class Times(msgspec.Struct, frozen=True, kw_only=True, rename=_SHARES):
     """Share in which it waited for the chief to initialise the variables again."""
     server: str = ""
     """The server that the evidence points at (``ps:0``); "" if none."""
+    is_handed_work: bool = False
+    """True for a worker of TensorFlow 2: it waited for work of the chief, not for other workers."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,6 +49,19 @@ def describe_blocked_syscall(pid: int) -> str:
     return ""
 
 
+def path_of_open(pid: int) -> str:
+    """Return the file that the main thread is inside open(2) or openat(2) of; "" if it is in another call."""
+    try:
+        fields = Path(f"/proc/{pid}/syscall").read_text().split()
+        number, arguments = int(fields[0]), [int(w, 16) for w in fields[1:7]]
+    except (OSError, ValueError, IndexError):
+        return ""
+    x86 = platform.machine() == "x86_64"
+    if (_AT_X86 if x86 else _AT_GENERIC).get(number) == "openat":
+        return _path_in_memory(pid, arguments[1])
+    return _path_in_memory(pid, arguments[0]) if x86 and _PATH_X86.get(number) == "open" else ""
+
+
 def _describe_call(pid: int, call: str, file: str) -> str:
     if not file:
         return call

@@ -58,6 +58,24 @@ def inodes_by_ends(pid: int) -> dict[tuple[str, str], str]:
     return inodes
 
 
+def remote_end(pid: int, inode: str) -> tuple[str, str]:
+    """Return ``("udp", "10.0.0.2:53")`` for the socket with this inode, in the network of the process;
+    ("", "") if there is none."""
+    for name in ("udp", "udp6", "tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if len(fields) > 9 and fields[9] == inode:
+                try:
+                    return name[:3], _address(fields[2])
+                except ValueError:
+                    return "", ""
+    return "", ""
+
+
 def _socket(line: str, inodes: set[str] | None) -> Socket | None:
     fields = line.split()
     if len(fields) < 10 or (inodes is not None and fields[9] not in inodes):

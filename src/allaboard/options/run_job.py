@@ -91,6 +91,7 @@ def run_job(options: argparse.Namespace, command_line: list[str], is_command: bo
 
         check_subject = CheckSubject(
             script=script_of_command(command_line, options.module, is_command),
+            command=tuple(command_line) if is_command else (),
             variables={**os.environ, **plan.user_variables} if joined is not None else {},
         )
         agent_options = _agent_options(

@@ -137,6 +137,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """True if it stands at a lock and another thread waits for the answer of another process."""
     awaited_pids: tuple[Pid, ...] = ()
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
+    awaited_end: str = ""
+    """What is at the other end of the one thing that its main thread waits for; "" if that is not known."""
     recorded: tuple[Recorded, ...] = ()
     """Its last collectives by PyTorch's flight recorder, if that was read now."""
 

@@ -24,6 +24,11 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
+from allaboard.analysis.stalls.awaited_end import (
+    awaited_end_advice,
+    awaited_end_clause,
+    awaited_end_evidence,
+)
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
     child_command,
@@ -71,6 +76,8 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     working = not is_idle(member)
     busy = f"{member.cpu * 100:.0f} % of a core" if member.cpu > 0.05 else "no CPU"
     child = f"waiting for {describe_child(member)} " if awaits_child(member) else ""
+    if not child and not working and (end := awaited_end_clause(member)):
+        child = f"{end} "
     samples = f"{member.stack.samples} stack samples over {member.stack.span:.1f} s, {busy}"
     return Claim(
         summary=f"{member.who.name} {'stays' if working else 'is stuck'} at {frame} "
@@ -79,6 +86,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         evidence=(
             Evidence(f"at the same place in {samples}", member.stack.by),
             *child_evidence(member),
+            *(awaited_end_evidence((member,)) if not working else ()),
             *autograph_evidence(member),
             *dead_thread_evidence(member),
             peers_evidence,
@@ -86,6 +94,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         ),
         fix=child_command(view, member)
         or (is_idle(member) and dead_thread_advice(member, frame))
+        or (is_idle(member) and awaited_end_advice((member,)))
         or f"see what {frame.function} {'does' if working else 'waits for'} at {frame.file}:{frame.line}; "
         + command_on_host(view, member, f"py-spy dump --locals --pid {member.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
@@ -94,6 +103,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     )
 
 
+_OPEN = Frame("/home/u/train.py", 33, "read_labels", "with open(path) as f:")
 _SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag.is_set():")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(
@@ -117,6 +127,20 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
+        "at a named pipe": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(
+                    1,
+                    stack=msgspec.structs.replace(
+                        sample_stack(_OPEN),
+                        awaited_end="somebody to open the other end of the named pipe /tmp/labels",
+                    ),
+                ),
+            ),
+            "worker 1 is stuck at train.py:33 in read_labels waiting for somebody to open the other end of "
+            "the named pipe /tmp/labels while the others wait for it",
+        ),
         "endless loop": (
             stalled_job(
                 waiting_member(0),

@@ -32,6 +32,7 @@ from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.analysis.stalls.child_process import child_evidence
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_RAISED_NOTE,
@@ -95,7 +96,8 @@ def check(view: JobView) -> Iterator[Claim]:
             or is_in_short_pause(view, absent_member)
         ):
             continue
-        if _has_active_threads(absent_member) and view.now - stalled_since(view) < MAX_PAUSE_S:
+        is_active = _has_active_threads(absent_member) or _works_between_sleeps(absent_member)
+        if is_active and view.now - stalled_since(view) < MAX_PAUSE_S:
             continue
         if absent_member.raised is not None:
             continue  # EXIT002 reports the exception; during its exit it waits for the others
@@ -127,6 +129,12 @@ def _has_active_threads(member: Member) -> bool:
     )
 
 
+def _works_between_sleeps(member: Member) -> bool:
+    """Return True if it uses more CPU than a loop that only waits: samples of a loop that works a little and
+    sleeps a little show the sleep alone."""
+    return classify_stack(member.stack) is Spot.SLEEP and member.cpu >= PAUSED_CORES
+
+
 def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
     assert member.stack is not None
     if classify_stack(member.stack) is Spot.LEAVING and member.stack.user is None:
@@ -155,6 +163,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         who=(member.who,),
         evidence=(
             Evidence(f"idle there for at least {member.stack.span:.1f} s", member.stack.by),
+            *awaited_end_evidence((member,)),
             *killed_child_evidence(member),
             *child_evidence(member),
             *autograph_evidence(member),
@@ -166,6 +175,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         fix=resume_command(view, member)
         or dead_thread_advice(member, frame)
         or ended_child_advice(member, frame)
+        or awaited_end_advice((member,))
         or command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + f"   # then {frame_to_check.file}:{frame_to_check.line}",
         severity=Severity.WARNING,
@@ -342,6 +352,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "it works a little and sleeps a little": stalled_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(_SLEEP), cpu=0.07)
+        ),
         "another child may still fill its queue": stalled_job(
             waiting_member(0), sample_member(1, stack=_CHILD_LIVES), waiting_member(2)
         ),

@@ -35,6 +35,8 @@ from allaboard.analysis.roll_call.reinit import (
     reinit_evidence,
 )
 from allaboard.analysis.stacks.framework_collectives import find_own_collective
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     MutualWait,
@@ -107,6 +109,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
             Evidence(f"{name_by_rank(members)}: {positions}", "stacks")
             for positions, members in list(members_by_position.items())[:MAX_NAMED_RANKS]
         )
+        + awaited_end_evidence(mutual_wait.waiting)
         + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
         fix=OWN_PORT_ADVICE if again else _fix(mutual_wait, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
@@ -145,6 +148,13 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
         return own_advice
     if differ:
         return "look for a collective that only some ranks call or call in another order"
+    if advice := awaited_end_advice(mutual_wait.waiting):
+        return advice
+    if all(classify_stack(m.stack) is Spot.INIT for m in mutual_wait.waiting):
+        return (
+            "check that the ranks reach each other: the address and port of rank 0, the interface "
+            "(GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME), and what lies between (ip link; nft list ruleset)"
+        )
     network = (
         "check the network between the hosts, and "
         if len(waiting_hosts(mutual_wait.stall)) > 1

@@ -43,8 +43,13 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, roll: RollCall, member: Member, waited: float, hard: bool) -> Claim:
     frame = member.stack.user if member.stack is not None else None
     doing = f"at {frame}" if frame is not None else _describe_phase(member)
+    joined = f"{len(roll.present)} of {roll.size} have joined"
+    # Without the probe it is not known when they did: a process that runs is only looked at.
+    is_timed = any(m.probed for m in roll.present)
     evidence = [
-        Evidence(f"{len(roll.present)} of {roll.size} have joined, {waited:.0f} s ago", "roll call")
+        Evidence(f"{joined}, {waited:.0f} s ago", "roll call")
+        if is_timed
+        else Evidence(joined, "stacks")
     ]
     if frame is not None and frame.text:
         evidence.append(Evidence(frame.text, f"{frame.file}:{frame.line}"))

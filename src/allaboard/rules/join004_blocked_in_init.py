@@ -27,6 +27,7 @@ from allaboard.analysis.roll_call.previous_attempt import BUSY_CORES, members_of
 from allaboard.analysis.roll_call.reinit import OWN_PORT_ADVICE, has_joined_again
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
+from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Address,
@@ -100,6 +101,7 @@ def check(view: JobView) -> Iterator[Claim]:
             who=tuple(m.who for m in blocked_members),
             evidence=(
                 Evidence(f"in {call} for {view.now - since:.0f} s, idle", "black box"),
+                *awaited_end_evidence(blocked_members),
                 Evidence(f"rendezvous at {_address(blocked_members[0])}", "declared"),
                 *(
                     [
@@ -150,6 +152,8 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
             f"on {first_who.host}: {tries}   # it waits without limit for a task that refuses or does not "
             "answer"
         )
+    if advice := awaited_end_advice(blocked_members):
+        return advice
     if all(map(has_joined_again, blocked_members)):
         return OWN_PORT_ADVICE
     if len({m.who.host for m in blocked_members}) > 1:

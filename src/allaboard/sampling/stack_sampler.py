@@ -27,6 +27,7 @@ from allaboard.formats.dumps.stack_frames import (
     parse_threads,
 )
 from allaboard.hosts import pidfd, proc
+from allaboard.hosts.awaited.awaited_end import awaited_end
 from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
@@ -100,6 +101,7 @@ async def sample_stack(
         if loaders is not None and spot is Spot.DATA
         else (),
         awaited_pids=_awaited_pids(pid, frames),
+        awaited_end=awaited_end(pid),
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None

@@ -58,8 +58,10 @@ class ProgressDisplay:
         """Show what is new. ``waiting_note``: what a host that leads says of the roll call, if this one does
         not; a host that does not lead prints no lines of text, since the leading one does.
         ``countdown``: who still runs of a job that is being ended."""
-        if countdown and self._has_status:
-            self._show_status(countdown)
+        if countdown:
+            # Lines of text about what a job did before it was ended would contradict those of the countdown.
+            if self._has_status:
+                self._show_status(countdown)
             return
         if not self._has_status and (not self._has_lines or status.leader_decides):
             return

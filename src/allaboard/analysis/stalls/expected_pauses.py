@@ -107,7 +107,9 @@ def pause_line(view: JobView) -> str:
     frames = example.stack.frames if example.stack is not None else ()
     is_reading = any(f.file.endswith(_CHECKPOINT_READER) for f in frames)
     activity = "reads a checkpoint" if is_reading else _ACTIVITY_TEXT.get(example.spent.now, "")
+    end = example.stack.awaited_end if example.stack is not None else ""
+    outside_text = f"waits for {end}" if end else _OUTSIDE_ANSWER_TEXT
     activity = activity or (
-        _OUTSIDE_ANSWER_TEXT if awaits_outside_answer(example) else _ACTIVITY_TEXT["evaluation"]
+        outside_text if awaits_outside_answer(example) else _ACTIVITY_TEXT["evaluation"]
     )
     return f"waiting: {ranks} {activity}{location}"

@@ -84,6 +84,8 @@ def _spec(options: Mapping[str, Value], *, whole_file: bool, more: bool = False)
 
 def _problems(options: Mapping[str, Value], whole_file: bool, more: bool) -> Iterator[Problem]:
     machines, total = options.get("num_machines"), options.get("num_processes")
+    if not whole_file and not more:
+        yield from _cpu_problem(options, total)
     count = machines.integer if machines is not None else None
     if machines is None or count is None or count < 2:
         return
@@ -106,6 +108,25 @@ def _problems(options: Mapping[str, Value], whole_file: bool, more: bool) -> Ite
         message = f"{count} machines and no machine_rank: every machine is machine 0"
         right = "--machine_rank=0   # 1 on the next machine, or $SLURM_NODEID"
         yield _problem(machines, "num_machines", message, right)
+
+
+def _cpu_problem(options: Mapping[str, Value], total: Value | None) -> Iterator[Problem]:
+    """Yield a problem if ``--cpu`` is given with several processes: only with MPI's hostfile does accelerate
+    start more than one then (launch_command of accelerate/commands/launch.py)."""
+    processes = total.integer if total is not None else None
+    if total is None or "cpu" not in options or "mpirun_hostfile" in options:
+        return
+    if processes is not None and processes > 1:
+        message = (
+            f"--cpu starts one process, not {processes}: num_processes counts only with --multi_gpu, which "
+            "works on a CPU too, or with --mpirun_hostfile"
+        )
+        yield _problem(
+            total,
+            "num_processes",
+            message,
+            f"--multi_gpu --num_processes={processes}   # without --cpu",
+        )
 
 
 def _deepspeed_problems(

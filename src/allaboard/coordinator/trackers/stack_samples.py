@@ -93,6 +93,9 @@ class StackSamples:
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
             awaited_pids=newest.awaited_pids,
+            awaited_end=newest.awaited_end
+            if all(s.awaited_end == newest.awaited_end for s in samples[-2:])
+            else "",
         )
 
 

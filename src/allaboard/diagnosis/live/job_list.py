@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from allaboard.diagnosis.live.job_groups import Probe, group_jobs, rank_of, select_ranks
+from allaboard.diagnosis.live.job_groups import (
+    NO_PROBE,
+    Probe,
+    group_jobs,
+    rank_of,
+    select_ranks,
+)
 from allaboard.diagnosis.live.process_probes import probe_processes
 from allaboard.diagnosis.live.target_selection import sudo_command
 from allaboard.diagnosis.live.training_processes import (
@@ -20,7 +26,7 @@ from allaboard.diagnosis.live.training_processes import (
     user_of,
 )
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.formats.dumps.process_roles import program_name
+from allaboard.formats.dumps.process_roles import TORCHRUN, program_name
 from allaboard.hosts.loaded_framework import loaded_framework
 
 MAX_LISTED_JOBS = 16
@@ -51,10 +57,16 @@ def list_jobs() -> JobList:
     """Return the jobs that run here now."""
     processes = find_training_processes()
     probes = probe_processes(processes)
-    ranks_of_jobs = [
-        ranks for job in group_jobs(processes, probes) if (ranks := select_ranks(job, probes))
-    ]
+    groups = group_jobs(processes, probes)
+    ranks_of_jobs = [ranks for job in groups if (ranks := select_ranks(job, probes))]
     ranks_of_jobs.sort(key=lambda ranks: (-min(len(ranks), 2), -ranks[0].started))
+    parents = {p.ppid for ranks in ranks_of_jobs for p in ranks}
+    # A torchrun that waits for other nodes has started no rank yet.
+    ranks_of_jobs += [
+        [process]
+        for process in processes
+        if probes.get(process.pid, NO_PROBE).role == TORCHRUN and process.pid not in parents
+    ]
     return JobList(
         jobs=tuple(
             ListedJob(tuple(p.pid for p in ranks), _job_line(ranks, probes))

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
+from allaboard.diagnosis.live.waiting_launcher import describe_waiting_launcher
 from allaboard.facts import Address, Member, Present
 
 MAX_SHOWN_PEERS = 4
@@ -87,6 +89,8 @@ def _describe_wait(member: Member, ranks: Sequence[Present]) -> str:
     activity = classify_stack(member.stack)
     if activity is Spot.CHILD and member.stack is not None and member.stack.children:
         return f"waiting for {describe_child(member)}"
+    if end := awaited_end_clause(member):
+        return end
     if activity is not Spot.ANSWER:
         return str(activity)
     own_ends = {s.local for p in ranks for s in p.sockets}
@@ -120,6 +124,8 @@ def _at_own_code(one: Member) -> str:
 
 def _describe_alone(process: Present) -> str:
     """Return what the only process that was found of its job does."""
+    if text := describe_waiting_launcher(process):
+        return text
     member = process.member
     doing = f"{classify_stack(member.stack)}{_at_own_code(member)}"
     if member.stack is None or not is_settled_stack(member.stack) or member.cpu >= IDLE_CORES:

@@ -22,6 +22,7 @@ from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
+from allaboard.hosts.awaited.awaited_end import awaited_end
 from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import loaded_framework
@@ -186,5 +187,6 @@ def _record_sample(
         stopped=stack_sampler.stopped_children(descendants),
         grip=grip,
         loaders=loaders,
+        awaited_end=awaited_end(pid),
     )
     record.add_stack(sample)

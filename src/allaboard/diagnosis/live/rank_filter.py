@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from allaboard.diagnosis.live.waiting_launcher import without_launchers_number
 from allaboard.diagnosis.logs.non_rank_processes import non_rank_lines, separate_ranks
 from allaboard.diagnosis.logs.processes import Process
 from allaboard.facts import Glimpse, Place, Present
@@ -18,7 +19,7 @@ def filter_ranks(present: Sequence[Present]) -> tuple[list[Present], tuple[str, 
     ranks, non_ranks = separate_ranks(processes)
     non_rank_numbers = {process.number for process in non_ranks}
     if non_rank_numbers & {process.number for process in ranks}:
-        return list(present), ()
+        return [without_launchers_number(process) for process in present], ()
     return [
         process for number, process in enumerate(present) if number not in non_rank_numbers
     ], non_rank_lines(non_ranks)

@@ -19,7 +19,9 @@ POOL_WORKERS = ("worker of a multiprocessing pool", "worker of a process pool ex
 """Roles that ranks may have too, where the program runs them in a pool: then they wait for each other."""
 WAITING_PARENT = "parent of the processes that it waits for"
 """Role that a rank may have too, where it waits for a process that it started."""
-_TORCHRUN, _ACCELERATE = "torchrun's agent", "accelerate launch"
+TORCHRUN = "torchrun's agent"
+"""Role of torchrun itself, which is no rank."""
+_ACCELERATE = "accelerate launch"
 _DEEPSPEED, _HOROVOD = "DeepSpeed's launcher", "horovodrun"
 _RESOURCE_TRACKER, _FORK_SERVER = (
     "multiprocessing's resource tracker",
@@ -36,8 +38,8 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("multiprocessing/managers.py", "serve_forever|_run_server", "multiprocessing's manager"),
     ("torch/_inductor/compile_worker/__main__.py", ".*", "compile worker of torch.compile"),
     ("accelerate/commands/launch.py", ".*", _ACCELERATE),
-    ("torch/distributed/elastic/agent/server/.*", ".*", _TORCHRUN),
-    ("torch/distributed/launcher/api.py", "launch_agent", _TORCHRUN),
+    ("torch/distributed/elastic/agent/server/.*", ".*", TORCHRUN),
+    ("torch/distributed/launcher/api.py", "launch_agent", TORCHRUN),
     ("torch/multiprocessing/spawn.py", "join|start_processes|spawn", WAITING_PARENT),
     ("multiprocessing/process.py", "join", WAITING_PARENT),
     ("deepspeed/launcher/(runner|launch).py", ".*", _DEEPSPEED),
@@ -54,9 +56,9 @@ _CHILD_FILES = (
     re.compile(r"(?:^|/)multiprocessing/forkserver\.py$"),
 )
 _PROGRAMS = {
-    "torchrun": _TORCHRUN,
-    "torch.distributed.run": _TORCHRUN,
-    "torch.distributed.launch": _TORCHRUN,
+    "torchrun": TORCHRUN,
+    "torch.distributed.run": TORCHRUN,
+    "torch.distributed.launch": TORCHRUN,
     "accelerate": _ACCELERATE,
     "accelerate-launch": _ACCELERATE,
     "accelerate.commands.launch": _ACCELERATE,
