@@ -14,6 +14,7 @@ MAY_NAME_RULES = (
     "diagnosis/instruments",
     "diagnosis/platforms",
     "diagnosis/readers",
+    "diagnosis/wordings",
 )
 """Rules themselves, what drills expect, and the rows of readers: which rule a message means."""
 

@@ -1,6 +1,7 @@
 """Known log messages of frameworks and of NCCL: each rule is what one kind of them means.
 
-Which message means which rule, and the texts of the findings, are in the tables of diagnosis/readers.
+Which message means which rule, and the texts of the findings, are in the tables of diagnosis/wordings and
+diagnosis/readers.
 """
 
 from __future__ import annotations

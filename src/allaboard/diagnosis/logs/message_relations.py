@@ -12,13 +12,8 @@ import msgspec
 
 from allaboard.diagnosis.readers.coordination_log import LEFT_EARLY
 from allaboard.diagnosis.readers.gloo_log import RPC_WRITER
-from allaboard.diagnosis.readers.torch_log import (
-    OVERDUE_WORDS,
-    PORT_TAKEN,
-    STUCK_WATCHDOG,
-    TWO_RANK_ZEROS,
-    TWO_RANK_ZEROS_EXPLAIN,
-)
+from allaboard.diagnosis.readers.torch_log import PORT_TAKEN, TWO_RANK_ZEROS, TWO_RANK_ZEROS_EXPLAIN
+from allaboard.diagnosis.wordings.torch_messages import OVERDUE_WORDS, STUCK_WATCHDOG
 from allaboard.facts import Certainty, Heard, Who
 
 _ONE_GPU = re.compile(r"ranks (?P<ranks>[\d, and]+) use one GPU \(CUDA device (?P<device>\w+)\)$")

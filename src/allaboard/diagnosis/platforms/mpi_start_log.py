@@ -8,106 +8,13 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
+from allaboard.diagnosis.wordings.mpi_start_messages import MESSAGES, NO_FABRIC, UNREACHED_PMI
+from allaboard.diagnosis.wordings.open_mpi_messages import MPI_ABORT
+from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.rank_sets import name_ranks
 
-_OPEN_MPI = "its wording from the sources of Open MPI 2 to 5 and PMIx 2 to 5 (help texts)"
-_MPICH = "its wording from the sources of MPICH 3 to 4 and Intel MPI 2019 to 2021"
-_SRUN_FIX = (
-    "srun --mpi=list   # which of them has the MPI? ompi_info | grep -i pmix: then srun --mpi=pmix PROGRAM; "
-    "else start it with the MPI's own mpirun inside the allocation, or let it be built --with-pmix"
-)
-MESSAGES = (
-    KnownMessage(
-        key="can't open hfi unit",
-        pattern=r"PSM2? can't open hfi unit: -?\d+",
-        rule="LOG013",
-        says="a rank got no context of its host's Omni-Path adapter: as many as it has are in use",
-        fix="on that host: hfi1stats; cat /sys/class/infiniband/hfi1_0/nctxts "
-        "/sys/class/infiniband/hfi1_0/nfreectxts   # fewer ranks a host, no other job there, or "
-        "PSM2_MAX_CONTEXTS_PER_JOB so that jobs share; else without it: FI_PROVIDER=tcp",
-        proves_not="that another job holds them: more ranks than contexts look the same",
-        explains=("EXIT003", "LOG012"),
-        sample="[1] node1.329747PSM2 can't open hfi unit: -1 (err=23)",
-        source="its wording from the source of PSM2 10 to 12 (psm2_context.c)",
-    ),
-    KnownMessage(
-        key="was not built with SLURM's PMI support",
-        pattern=r"was not built with SLURM's PMI support",
-        rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
-        "others",
-        fix=_SRUN_FIX,
-        certainty=Certainty.CERTAIN,
-        explains=("EXIT003",),
-        sample="but OMPI was not built with SLURM's PMI support and therefore cannot execute.",
-        source=_OPEN_MPI,
-    ),
-    KnownMessage(
-        key="not built with support for SLURM",
-        pattern=r"OMPI was not built with support for SLURM",
-        rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
-        "others",
-        fix=_SRUN_FIX,
-        certainty=Certainty.CERTAIN,
-        explains=("EXIT003",),
-        sample="but OMPI was not built with support for SLURM's PMI and therefore cannot execute",
-        source=_OPEN_MPI,
-    ),
-    KnownMessage(
-        key="PMII_singinit",
-        pattern=r"PMII_singinit: execv failed",
-        rule="JOIN010",
-        says="each process is alone, a world of one: this MPICH did not find the launcher that started it",
-        fix="srun --mpi=pmi2 PROGRAM   # or --mpi=pmix: srun --mpi=list; or MPICH's own mpiexec -n N PROGRAM",
-        sample="PMII_singinit: execv failed: No such file or directory",
-        source=_MPICH,
-    ),
-    KnownMessage(
-        key="Framework: psec",
-        pattern=r"Framework: psec\s+Component: munge",
-        rule="LOG013",
-        says="PMIx cannot use munge here, by which the hosts are to prove who they are: mostly a container "
-        "without it",
-        fix="export PMIX_MCA_psec=native   # in the job, for all hosts; or install libmunge in the container "
-        "and mount /run/munge",
-        sample="Host:      node7\nFramework: psec\nComponent: munge",
-        source=_OPEN_MPI,
-    ),
-)
-NO_FABRIC = KnownMessage(
-    key="fabric is not available and fallback",
-    pattern=r"MPI startup\(\): (?P<fabric>\w{2,12}) fabric is not available and fallback",
-    rule="LOG013",
-    says="Intel MPI cannot use the fabric {fabric} on a host, and may take no other (I_MPI_FALLBACK=0)",
-    fix="fi_info   # on each host: has it a provider? Then I_MPI_FABRICS=shm:ofi with FI_PROVIDER of "
-    "it, or I_MPI_FALLBACK=1; the lines before say why it is not there",
-    explains=("EXIT003", "LOG012"),
-    sample="[1] MPI startup(): ofi fabric is not available and fallback fabric is not enabled",
-    source="its wording from the source of Intel MPI 4 to 2019",
-)
-"""It says less than the adapter's own library."""
-UNREACHED_PMI = KnownMessage(
-    key=" in file ",
-    pattern=r"(?:OPAL|PMIX) ERROR: (?P<why>Unreachable|UNREACHABLE|Not initialized|ERROR) "
-    r"in file "
-    r"(?:ext\dx_client|pmix\dx_client|client/pmix_client|ptl_tcp\w*)\.c",
-    rule="LOG013",
-    says="Open MPI could not reach the PMI of the launcher that started it ({why}), so that no process could "
-    "join the others",
-    fix=_SRUN_FIX,
-    explains=("LOG012", "EXIT003"),
-    sample="[node-b:04411] OPAL ERROR: Unreachable in file ext3x_client.c at line 112",
-    source=_OPEN_MPI,
-)
-"""It says less than the help that may follow it."""
-_ABORTED = re.compile(
-    r"MPI_ABORT was invoked on rank (?P<rank>\d{1,7}) in communicator \S+"
-    r"(?P<proc>(?:\s+Proc: [^\n]{1,120})?)\s+with errorcode (?P<code>-?\d{1,10})"
-)
 _FATAL = re.compile(
     r"Abort\(\d+\) on node \d+ \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in "
     r"(?P<call>\w+): "
@@ -153,7 +60,7 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
         ranks = {int(m["rank"]) for m in _FATAL.finditer(text) if m["call"] == match["call"]}
         says = f"{name_ranks(ranks)} ended in {match['call']}: {why[:160]}"
         return (_heard(exhibit, match, says, _FATAL_FIX, int(match["rank"])),)
-    if match := _ABORTED.search(text):
+    if match := MPI_ABORT.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"
         return (_heard(exhibit, match, says, _ABORT_FIX, int(match["rank"])),)
     if match := _HELP.search(text):

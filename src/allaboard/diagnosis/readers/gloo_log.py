@@ -15,9 +15,8 @@ _RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
 
 _LOOPBACK = r"(?:(?:::ffff:)?127\.[\d.]+|::1)"
 _REFUSED_SOURCES = (
-    "its wording from the source of gloo (transport/tcp/pair.cc), in PyTorch 1.0 to 2.4; PyTorch 1.0 ends "
-    "in a "
-    "C++ exception (gloo::IoException), later ones raise RuntimeError"
+    "its wording from the source of gloo (transport/tcp/pair.cc), in PyTorch 1.0 to 2.4; PyTorch 1.0 ends in "
+    "a C++ exception (gloo::IoException), later ones raise RuntimeError"
 )
 
 FALLBACK = KnownMessage(
@@ -31,12 +30,9 @@ FALLBACK = KnownMessage(
     explains=("JOIN004", "NET009"),
     # On one host it is harmless.
     only_explains=True,
-    sample="[rank2]:[W1121 12:29:11.541042612 ProcessGroupGloo.cpp:721] Warning: Unable to resolve "
-    "hostname "
-    "to "
-    "a (local) address. Using the loopback address as fallback. Manually set the network interface to bind "
-    "to "
-    "with GLOO_SOCKET_IFNAME. (function operator())",
+    sample="[rank2]:[W1121 12:29:11.541042612 ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname "
+    "to a (local) address. Using the loopback address as fallback. Manually set the network interface to "
+    "bind to with GLOO_SOCKET_IFNAME. (function operator())",
     source="its wording from the source of PyTorch 1.5 to 2.13 (ProcessGroupGloo.cpp)",
 )
 OWN_LOOPBACK = KnownMessage(
@@ -47,8 +43,7 @@ OWN_LOOPBACK = KnownMessage(
     says="gloo of rank {rank} is on {local}, which no other host reaches: the name of its host resolves to "
     "loopback",
     fix="getent ahosts $(hostname)   # on the host of rank {rank}; take its name off the line of 127.0.1.1 "
-    "in "
-    "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME with the interface that the others reach: ip -br "
+    "in /etc/hosts, or export GLOO_SOCKET_IFNAME=NAME with the interface that the others reach: ip -br "
     "address",
     explains=("NET009",),
     proves_not="that rank {rank} is the only one; if all are on one host, the peer had ended",
@@ -68,8 +63,7 @@ RPC_PEER_LOST = KnownMessage(
     fix="read the log of the process that calls init_rpc with the name {peer}, and its host's kernel log: "
     "dmesg -T | grep -i kill",
     proves_not="that it began there: it may itself have ended because of another",
-    sample="[W1126 02:44:09.854223113 tensorpipe_agent.cpp:723] RPC agent for learner encountered "
-    "error when "
+    sample="[W1126 02:44:09.854223113 tensorpipe_agent.cpp:723] RPC agent for learner encountered error when "
     "reading incoming request from actor1: eof (this error originated at tensorpipe/transport/shm/"
     "connection_impl.cc:259)",
     source="recorded, PyTorch 2.13.0",
@@ -100,8 +94,7 @@ MESSAGES = (
         r"\[(?P<peer>[^\]]+)\](?::(?P<port>\d+))?",
         rule="EXIT005",
         says="a peer at {peer} went away in the middle of a collective",
-        fix="find whose address it is: the rank that does not write this is the one that went: read "
-        "its log",
+        fix="find whose address it is: the rank that does not write this is the one that went: read its log",
         proves_not="which rank: gloo knows addresses alone; and not that it crashed before this one did",
         awaits=True,
         sample="[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
@@ -128,14 +121,12 @@ MESSAGES = (
         r"\[(?P<peer>[^\]\n]{1,60})\]:(?P<port>\d+)",
         rule="LOG001",
         says="a process waited in a collective of gloo for a peer at {peer} that did not come in time",
-        fix="look at the processes that do not say this: py-spy dump --pid PID while it hangs, or "
-        "allaboard "
+        fix="look at the processes that do not say this: py-spy dump --pid PID while it hangs, or allaboard "
         "diagnose PID...; gloo's own limit in JAX is 30 s, so let all come to the collective together",
         proves_not="which process, nor that it died: a slow one looks the same",
         awaits=True,
-        sample="UNKNOWN: Gloo ReduceScatter failed: [external/gloo/gloo/transport/tcp/buffer.cc:72] "
-        "Read timeout "
-        "[::1]:38624",
+        sample="UNKNOWN: Gloo ReduceScatter failed: [external/gloo/gloo/transport/tcp/buffer.cc:72] Read "
+        "timeout [::1]:38624",
         source="its wording from the source of gloo (transport/tcp/buffer.cc), in JAX 0.5 to 0.12",
     ),
     KnownMessage(
@@ -143,15 +134,12 @@ MESSAGES = (
         pattern=rf"(?:pair\.cc:\d+\][^\n]{{0,40}} connect \[(?={_LOOPBACK}\])|"
         rf"Connection refused, remote=\[(?={_LOOPBACK}\]))(?P<peer>[^\]]+)\]:(?P<port>\d+)",
         rule="NET009",
-        says="a peer of gloo gave {peer} as its address, which on every host is that host itself: "
-        "its host's "
+        says="a peer of gloo gave {peer} as its address, which on every host is that host itself: its host's "
         "name resolves to loopback",
         fix="getent ahosts $(hostname)   # on each host; take its name off the line of 127.0.1.1 in "
-        "/etc/hosts, "
-        "or set GLOO_SOCKET_IFNAME to the interface that the others reach: ip -br address",
+        "/etc/hosts, or set GLOO_SOCKET_IFNAME to the interface that the others reach: ip -br address",
         proves_not="which host: it is another than the one that writes this; if all are on one host, the "
-        "peer "
-        "had ended",
+        "peer had ended",
         sample="terminate called after throwing an instance of 'gloo::IoException'\n  what():  [/opt/conda/"
         "third_party/gloo/gloo/transport/tcp/pair.cc:724] connect [127.0.1.1]:3210: Connection refused",
         source=_REFUSED_SOURCES,
@@ -166,8 +154,7 @@ MESSAGES = (
         fix="read the log of the rank on {peer}: it may have ended; GLOO_SOCKET_IFNAME chooses the "
         "interface, on each host one that the others reach",
         proves_not="that the peer had ended: an address of a wrong interface looks the same",
-        sample="RuntimeError: [/opt/conda/conda-bld/third_party/gloo/gloo/transport/tcp/pair.cc:7"
-        "99] connect "
+        sample="RuntimeError: [/opt/conda/conda-bld/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect "
         "[172.31.71.170]:13195: Connection refused",
         source=_REFUSED_SOURCES,
     ),
@@ -221,10 +208,8 @@ MESSAGES = (
         awaits=True,
         explains=("EXIT005",),
         sample="RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while "
-        "waiting for "
-        "send/recv from rank 0. Please check rank 0 logs for faulty rank.",
-        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of "
-        "torchcomms",
+        "waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
     ),
     KnownMessage(
         key=" timed out in monitoredBarrier after",
@@ -236,10 +221,8 @@ MESSAGES = (
         "hang",
         awaits=True,
         sample="RuntimeError: Rank 0 timed out in monitoredBarrier after 5000 ms. Successfully processed "
-        "ranks: "
-        "1, 2",
-        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of "
-        "torchcomms",
+        "ranks: 1, 2",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
     ),
 )
 

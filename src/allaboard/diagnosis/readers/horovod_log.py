@@ -47,8 +47,7 @@ OPERATIONS = KnownMessage(
     rule="LOG001",
     says="rank {rank} did not submit {tensor}, which the others wait for",
     fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
-    proves_not="that it is at fault where ranks run different code: then each misses the other's "
-    "tensors",
+    proves_not="that it is at fault where ranks run different code: then each misses the other's tensors",
     sample="Stalled ops:\nHorovodBroadcast_global_step [missing ranks: 1, 3]",
     source=_DOCUMENT,
 )
@@ -75,10 +74,8 @@ STORE = KnownMessage(
     proves_not="that rank {rank} failed: it may have been slow, or could not reach the rendezvous",
     awaits=True,
     sample="terminate called after throwing an instance of 'gloo::IoException'\n  what():  "
-    "[/tmp/horovod/common/"
-    "gloo/http_store.cc:57] Wait timeout after 30 seconds for key(s): 0. You may want to increase the "
-    "timeout "
-    "via HOROVOD_GLOO_TIMEOUT_SECONDS",
+    "[/tmp/horovod/common/gloo/http_store.cc:57] Wait timeout after 30 seconds for key(s): 0. You may want "
+    "to increase the timeout via HOROVOD_GLOO_TIMEOUT_SECONDS",
     source="its wording from the source of Horovod 0.18 to 0.28 (common/gloo/http_store.cc)",
 )
 TASKS_TO_START = KnownMessage(
@@ -91,9 +88,8 @@ TASKS_TO_START = KnownMessage(
     fix="ssh -o BatchMode=yes HOST hostname   # each host, and back: the tasks connect to horovodrun on any "
     "port; then --network-interface NAME (ip -br address), open TCP ports, or --start-timeout 300",
     proves_not="which host: those that ssh cannot reach, those behind a firewall and slow ones look the same",
-    sample="Exception: Timed out waiting for tasks to start. Please check connectivity between servers. "
-    "You may "
-    "need to increase the --start-timeout parameter if you have too many servers.",
+    sample="Exception: Timed out waiting for tasks to start. Please check connectivity between servers. You "
+    "may need to increase the --start-timeout parameter if you have too many servers.",
     source="its wording from the source of Horovod 0.16 to 0.28 (runner/common/util/timeout.py)",
 )
 SPARK_TASKS = KnownMessage(
@@ -176,8 +172,7 @@ def _camps(exhibit: Exhibit) -> Heard | None:
             says=f"ranks wait for each other: {' and '.join(clauses)}",
             about=tuple(Who(index=r, rank=r) for r in sorted(smaller)[:64]),
             fix=f"compare what {_rank_list(first)} and {_rank_list(second)} run: another branch, another "
-            f"model, "
-            "or tensors in another order or number; py-spy dump --pid PID of one of each shows where",
+            "model, or tensors in another order or number; py-spy dump --pid PID of one of each shows where",
             proves_not="which of them is wrong",
         )
     return None

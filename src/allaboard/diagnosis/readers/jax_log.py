@@ -34,9 +34,8 @@ MESSAGES = (
         rule="LOG011",
         says="XLA compiled for {one} ({model}) and was to run on {other}, which is another model "
         "({other_model})",
-        fix="nvidia-smi -L; export CUDA_VISIBLE_DEVICES=N,...   # GPUs of one model only: pmap and "
-        "psum run one "
-        "program on all of them",
+        fix="nvidia-smi -L; export CUDA_VISIBLE_DEVICES=N,...   # GPUs of one model only: pmap and psum run "
+        "one program on all of them",
         certainty=Certainty.CERTAIN,
         explains=("LOG001", "EXIT001", "LOG012"),
         sample='Invalid argument: executable is built for device CUDA:0 of type "TITAN V"; cannot '
@@ -86,11 +85,9 @@ MESSAGES = (
         "here: nc -vz {host} {port}",
         proves_not="that it began there: it may itself have ended because of another, or the link broke",
         awaits=True,
-        sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: "
-        "failed to "
+        sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: failed to "
         "connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote "
-        "host: "
-        "connect: Connection refused (111)",
+        "host: connect: Connection refused (111)",
         source=_SERVICE,
     ),
     KnownMessage(
@@ -102,9 +99,8 @@ MESSAGES = (
         proves_not="that it began there: it may itself have ended because of another, or the link broke",
         awaits=True,
         sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:78] Terminating "
-        "process "
-        "because of missing heartbeat response from the coordinator. This most likely indicates that the "
-        "coordinator task died; see the coordinator's task logs for more details.",
+        "process because of missing heartbeat response from the coordinator. This most likely indicates that "
+        "the coordinator task died; see the coordinator's task logs for more details.",
         source=_OLD_CLIENT,
     ),
     KnownMessage(
@@ -113,16 +109,14 @@ MESSAGES = (
         r"(?![^\n]{0,400}Task /job\S+ heartbeat timeout)",
         rule="LOG002",
         says="a process stopped sending heartbeats to the coordinator, which ended the others",
-        fix="read the logs of all processes: the one that does not write this is the one to look "
-        "at, and its "
+        fix="read the logs of all processes: the one that does not write this is the one to look at, and its "
         "kernel's log: dmesg -T | grep -i kill",
         proves_not="that it crashed: a stopped process sends none either, nor does one behind a link that "
         "broke",
         awaits=True,
         sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:70] Terminating "
-        "process "
-        "because the coordinator detected missing heartbeats. This most likely indicates that another task "
-        "died; see the other task logs for more details. Status: UNAVAILABLE: ",
+        "process because the coordinator detected missing heartbeats. This most likely indicates that "
+        "another task died; see the other task logs for more details. Status: UNAVAILABLE: ",
         source=_OLD_CLIENT,
     ),
     KnownMessage(
@@ -131,14 +125,12 @@ MESSAGES = (
         r"it is the "
         r"-?\d+-th instance\. The service or task probably restarted",
         rule="JOIN005",
-        says="at the barrier {id} a process counts otherwise than the coordinator: one of them was "
-        "restarted "
+        says="at the barrier {id} a process counts otherwise than the coordinator: one of them was restarted "
         "while the others went on",
         fix="read the logs for who was started twice and why it ended; then restart all of them together",
         proves_not="which of them was restarted",
-        sample="XlaRuntimeError: INTERNAL: Barrier (ckpt::1) is invoked by the task, but the service "
-        "thinks it "
-        "is the 0-th instance. The service or task probably restarted, check the earlier logs to debug "
+        sample="XlaRuntimeError: INTERNAL: Barrier (ckpt::1) is invoked by the task, but the service thinks "
+        "it is the 0-th instance. The service or task probably restarted, check the earlier logs to debug "
         "further.",
         source=_SERVICE,
     ),
@@ -150,8 +142,7 @@ MESSAGES = (
         rule="EXIT005",
         says="another process went away in the middle of a collective, or the network to it broke",
         fix="read the logs of the other processes: the one that does not write this, or wrote it last, is "
-        "the one to "
-        "look at; then the kernel's: dmesg -T | grep -iE 'kill|xid|link'",
+        "the one to look at; then the kernel's: dmesg -T | grep -iE 'kill|xid|link'",
         proves_not="which process: NCCL does not name it",
         awaits=True,
         sample="2024-01-11 05:43:11.7: E external/xla/xla/service/gpu/nccl_utils.cc:211] Aborting "
@@ -183,11 +174,9 @@ MESSAGES = (
         "device",
         proves_not="that the last entry is the reason: XLA quotes what NCCL logged last",
         sample="INTERNAL: external/xla/xla/service/gpu/nccl_utils.cc:305: NCCL operation "
-        "ncclCommInitRank(&comm, "
-        "nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO for details). "
-        "Last NCCL "
-        "warning(error) log entry (may be unrelated) 'socketTryAccept: Accept failed: Bad file "
-        "descriptor'.",
+        "ncclCommInitRank(&comm, nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO "
+        "for details). Last NCCL warning(error) log entry (may be unrelated) 'socketTryAccept: Accept "
+        "failed: Bad file descriptor'.",
         source=_NCCL_OF_XLA,
     ),
 )

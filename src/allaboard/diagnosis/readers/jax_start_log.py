@@ -43,8 +43,7 @@ def _unexpected_process(key: str, pattern: str, sample: str, source: str) -> Kno
         key=key,
         pattern=pattern,
         rule="JOIN011",
-        says="process {rank} came to a coordinator that expects no process of this number: its "
-        "process_id is "
+        says="process {rank} came to a coordinator that expects no process of this number: its process_id is "
         "not below num_processes",
         fix=_RANGE_FIX,
         proves_not="which of them is wrong: process_id, num_processes or coordinator_address (another job)",
@@ -62,16 +61,14 @@ MESSAGES = (
         r"(?!\S)",
         rule="JOIN001",
         says="process {rank} never connected to the coordinator",
-        fix="start process {rank} and read its log; compare coordinator_address and num_processes "
-        "in all of "
+        fix="start process {rank} and read its log; compare coordinator_address and num_processes in all of "
         "them; if it starts slowly: jax.distributed.initialize(initialization_timeout=SECONDS)",
         proves_not="that it is at fault: it may not have been scheduled, or may start slowly",
         sample="Original error: DEADLINE_EXCEEDED: Barrier timed out. Id: "
-        "[Init]Wait_for_all_tasks_to_register"
-        "::0. This usually happens because a task triggered the barrier too early or too slowly. "
-        "Please look "
-        "at the task logs (both timed out and first task) to debug further.\n# of tasks that reached the "
-        "barrier: 3/4.\nThe first task at the barrier: 2. Some timed out task names:\n1\n",
+        "[Init]Wait_for_all_tasks_to_register::0. This usually happens because a task triggered the barrier "
+        "too early or too slowly. Please look at the task logs (both timed out and first task) to debug "
+        "further.\n# of tasks that reached the barrier: 3/4.\nThe first task at the barrier: 2. Some timed "
+        "out task names:\n1\n",
         source=_SERVICE,
     ),
     KnownMessage(
@@ -126,14 +123,12 @@ MESSAGES = (
         key="Different local topology for node",
         pattern=r"Different local topology for node (?P<rank>\d+) has been set previously",
         rule="JOIN005",
-        says="process {rank} came a second time, with other devices: it was restarted while the "
-        "others went "
+        says="process {rank} came a second time, with other devices: it was restarted while the others went "
         "on, or two processes claim to be it",
         fix=_RESTART_FIX,
         proves_not="which of the two it was",
         sample="RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Different local topology for "
-        "node "
-        "0 has been set previously, possibly before a restart.",
+        "node 0 has been set previously, possibly before a restart.",
         source=_TOPOLOGY,
     ),
     KnownMessage(
@@ -144,12 +139,10 @@ MESSAGES = (
         says="process {rank} connected, but did not tell its devices to the others within {time}",
         fix="look at process {rank}: its log, and on its host: nvidia-smi; py-spy dump --pid PID while it "
         "hangs",
-        proves_not="that it failed: one whose GPUs start slowly, or that asked for its devices "
-        "later, looks "
+        proves_not="that it failed: one whose GPUs start slowly, or that asked for its devices later, looks "
         "the same",
         sample="RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Getting local topologies "
-        "failed: "
-        "Error 1: GetKeyValue() timed out with key: cuda:local_topology/cuda/1 and duration: 2m",
+        "failed: Error 1: GetKeyValue() timed out with key: cuda:local_topology/cuda/1 and duration: 2m",
         source=_TOPOLOGY,
     ),
     KnownMessage(
@@ -162,17 +155,15 @@ MESSAGES = (
         proves_not="that process 0 is at fault: it waits for the devices of every process",
         awaits=True,
         sample="RuntimeError: Unable to initialize backend 'cuda': DEADLINE_EXCEEDED: GetKeyValue() timed "
-        "out "
-        "with key: cuda:global_topology/cuda and duration: 5m",
+        "out with key: cuda:global_topology/cuda and duration: 5m",
         source=_TOPOLOGY,
     ),
     KnownMessage(
         key="GetKeyValue() timed out with key: ",
         pattern=r"GetKeyValue\(\) timed out with key: cpu:gloo/[\d,]{1,400}/(?P<member>\d+)",
         rule="LOG001",
-        says="a process waited for member {member} of a group of devices to open its connections of "
-        "gloo, and "
-        "it did not come in time",
+        says="a process waited for member {member} of a group of devices to open its connections of gloo, "
+        "and it did not come in time",
         fix="all processes of the group must come to its first collective within 30 s of each "
         "other: look for "
         "what only one does before (loading, compiling): py-spy dump --pid PID on each host while it waits",
@@ -196,8 +187,7 @@ MESSAGES = (
         "sudo lsof -w /dev/accel* /dev/vfio/*",
         sample="/usr/lib/python3/dist-packages/jax/_src/xla_bridge.py:184: UserWarning: TPU backend "
         "initialization is taking more than 60.0 seconds. Did you run your code on all TPU hosts? See "
-        "https://jax."
-        "readthedocs.io/en/latest/multi_process.html for more information.\n  warnings.warn(",
+        "https://jax.readthedocs.io/en/latest/multi_process.html for more information.\n  warnings.warn(",
         source="its wording from the source of JAX 0.4.14 to 0.10 (xla_bridge.py)",
     ),
     KnownMessage(
@@ -211,11 +201,9 @@ MESSAGES = (
         proves_not="who is missing, nor that it hangs for ever: a slow start of NCCL warns too",
         awaits=True,
         sample="2024-07-29 17:14:59.920189: E external/xla/xla/service/rendezvous.cc:38] This thread has "
-        "been "
-        "waiting for `initialize clique for rank 6; clique=devices=[0,1,2,3]; stream=0; run_id=7` for 10 "
-        "seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them "
-        "arrived on "
-        "time.",
+        "been waiting for `initialize clique for rank 6; clique=devices=[0,1,2,3]; stream=0; run_id=7` for "
+        "10 seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them arrived "
+        "on time.",
         source="its wording from the source of XLA's rendezvous.cc (JAX 0.4.14 to 0.10)",
     ),
     KnownMessage(
@@ -227,9 +215,8 @@ MESSAGES = (
         fix="run once with NCCL_DEBUG=INFO; on CPUs: fewer devices a process, more cores; on GPUs: "
         "dmesg -T | grep -i xid",
         proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
-        sample="2023-01-01 10:00:30.1: E external/xla/xla/service/rendezvous.cc:41] Termination timeout "
-        "of 30 "
-        "seconds exceeded. Exiting to ensure a consistent program state.",
+        sample="2023-01-01 10:00:30.1: E external/xla/xla/service/rendezvous.cc:41] Termination timeout of "
+        "30 seconds exceeded. Exiting to ensure a consistent program state.",
         source="its wording from the source of XLA's rendezvous.cc (JAX 0.4.1 to 0.4.13)",
     ),
     KnownMessage(
@@ -239,11 +226,9 @@ MESSAGES = (
         rule="LOG001",
         says="not all {many} devices came to a collective of XLA within {seconds} s",
         fix="on CPUs: fewer devices a process (--xla_force_host_platform_device_count), more cores, or "
-        "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: "
-        "dmesg -T | grep -i xid",
+        "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: dmesg -T | grep -i xid",
         proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
-        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for "
-        "`all-reduce` of "
+        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for `all-reduce` of "
         "40 seconds exceeded. Exiting to ensure a consistent program state. Expected 4 threads to join the "
         "rendezvous, but only 3 of them arrived on time.",
         source="its wording from the source of JAX 0.10 (XLA's rendezvous.cc)",

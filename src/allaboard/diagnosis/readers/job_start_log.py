@@ -113,8 +113,7 @@ START_LINES = (
         number=0,
         counts_nodes=True,
         sample="Starting elastic_operator with launch configs:\n  entrypoint       : fit.py\n  min_nodes    "
-        "    "
-        ": 1\n  max_nodes        : 1\n  nproc_per_node   : 8",
+        "    : 1\n  max_nodes        : 1\n  nproc_per_node   : 8",
         source="PyTorch 1.9 to 2.13 (torch/distributed/launcher/api.py)",
     ),
     StartLine(

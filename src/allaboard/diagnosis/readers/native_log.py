@@ -23,8 +23,7 @@ def _no_thread(key: str, pattern: str, sample: str, source: str) -> KnownMessage
         says="a process could not start another thread: a limit on processes and threads is reached",
         fix="ulimit -u; cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids.current   # on that host, in the "
         "container: raise the limit (ulimit -u, docker run --pids-limit, the kubelet's podPidsLimit), or "
-        "start "
-        "fewer threads: OMP_NUM_THREADS, DataLoader workers, private thread pools of tf.data",
+        "start fewer threads: OMP_NUM_THREADS, DataLoader workers, private thread pools of tf.data",
         proves_not="which limit: that of the user, that of the container, and memory for stacks look the "
         "same",
         sample=sample,
@@ -54,11 +53,9 @@ MESSAGES = (
         "via pthread_create() failed",
         r"Check failed: ret == 0 \(11 vs\. 0\) ?Thread [^\n]{0,80}creation via pthread_create\(\) failed",
         "2021-07-01 10:01:11.101101: F tensorflow/core/platform/default/env.cc:73] Check failed: ret == 0 "
-        "(11 vs. "
-        "0)Thread creation via pthread_create() failed.",
-        "its wording from the source of TensorFlow 2.2 to 2.21 (platform/default/env.cc); with the "
-        "thread's name "
-        "since 2.5",
+        "(11 vs. 0)Thread creation via pthread_create() failed.",
+        "its wording from the source of TensorFlow 2.2 to 2.21 (platform/default/env.cc); with the thread's "
+        "name since 2.5",
     ),
     _no_thread(
         "pthread_create failed",
@@ -83,8 +80,7 @@ MESSAGES = (
     _no_thread(
         "std::system_error",
         r"instance of 'std::system_error'\s+what\(\): +Resource temporarily unavailable",
-        "terminate called after throwing an instance of 'std::system_error'\n  what():  Resource "
-        "temporarily "
+        "terminate called after throwing an instance of 'std::system_error'\n  what():  Resource temporarily "
         "unavailable",
         "its wording from the source of GCC (std::thread)",
     ),
@@ -93,9 +89,8 @@ MESSAGES = (
         pattern=r"terminate called after throwing an instance of 'std::bad_alloc'",
         rule="RES001",
         says="a process could get no more memory of its host (std::bad_alloc), and ended",
-        fix="free -g; ulimit -v; cat /sys/fs/cgroup/memory.max   # on its host, in its container (a "
-        "pod: kubectl "
-        "describe pod): raise the limit, or need less: a smaller batch, fewer workers, more "
+        fix="free -g; ulimit -v; cat /sys/fs/cgroup/memory.max   # on its host, in its container (a pod: "
+        "kubectl describe pod): raise the limit, or need less: a smaller batch, fewer workers, more "
         "parameter servers",
         explains=("EXIT001", "EXIT005"),
         sample="terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc",
@@ -110,13 +105,11 @@ MESSAGES = (
         r"(?P<what>[^\n]{1,160})",
         rule="LOG011",
         says="native code ended its process at {file}:{line}: Check failed: {what}",
-        fix="read the lines before it in this log; search for the check in the issues of the "
-        "library: {file}",
+        fix="read the lines before it in this log; search for the check in the issues of the library: {file}",
         proves_not="that the library is at fault: what it was given may be",
         certainty=Certainty.LIKELY,
         sample="2021-07-01 10:01:11.101101: F tensorflow/core/framework/tensor_shape.cc:572] Check failed: "
-        "size >= "
-        "0 (-5 vs. 0)",
+        "size >= 0 (-5 vs. 0)",
         source="its wording from the sources of TensorFlow's logger, glog and absl",
     ),
 )

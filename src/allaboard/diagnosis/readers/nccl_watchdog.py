@@ -46,10 +46,8 @@ WITHOUT_NUMBERS = KnownMessage(
     r"(?:TensorShape=\[[^\]]*\], )?Timeout\(ms\)=(?P<ms>\d+)\)",
     rule="LOG001",
     says="a rank waited {ms} ms in {op} for a peer that did not come",
-    fix="compare the ranks' logs: the one that does not write this is the one to look at; "
-    "while it hangs, "
-    "py-spy dump --pid PID on each rank; PyTorch 2.1 and later record more "
-    "(TORCH_NCCL_TRACE_BUFFER_SIZE)",
+    fix="compare the ranks' logs: the one that does not write this is the one to look at; while it hangs, "
+    "py-spy dump --pid PID on each rank; PyTorch 2.1 and later record more (TORCH_NCCL_TRACE_BUFFER_SIZE)",
     proves_not="which peer: the rank whose watchdog speaks is a victim",
     awaits=True,
     sample="[E ProcessGroupNCCL.cpp:587] [Rank 2] Watchdog caught collective operation timeout: "
@@ -70,8 +68,7 @@ def _comm_timeout(key: str, pattern: str, line: str) -> KnownMessage:
         rule="LOG001",
         says="a rank waited in a collective until its timeout for a peer that did not come",
         fix="read the log of the rank that does not write this; allaboard diagnose on the folder of the "
-        "flight "
-        "recorder's traces names the collective; while it hangs: py-spy dump --pid PID on each rank",
+        "flight recorder's traces names the collective; while it hangs: py-spy dump --pid PID on each rank",
         proves_not="which peer: the rank whose watchdog speaks is a victim",
         awaits=True,
         sample=f"[E826 10:00:00.1 WorkNCCL.cpp:147] [TC][rank=3][name=default_pg] {line}",

@@ -91,8 +91,7 @@ _DEATHS = (
         "EXIT008",
         "Ray's actor {name} was ended from within the program or by a person ({why}) while a call to it ran",
         "grep -rn 'ray.kill\\|del ' SCRIPT   # who ends it, or lets go of its last reference, before the "
-        "call is "
-        "done? Else ask who ran ray stop",
+        "call is done? Else ask who ran ray stop",
         "it was killed by `ray.kill`.",
     ),
 )

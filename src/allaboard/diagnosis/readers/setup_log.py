@@ -15,11 +15,9 @@ MESSAGES = (
         rule="LOG013",
         says="ranks {one} and {two} use different versions of NCCL ({first} and {second})",
         fix="on each host: python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'; "
-        "install the same build everywhere; see that no LD_LIBRARY_PATH or LD_PRELOAD brings "
-        "another libnccl",
+        "install the same build everywhere; see that no LD_LIBRARY_PATH or LD_PRELOAD brings another libnccl",
         certainty=Certainty.CERTAIN,
-        sample="node1:4242:4300 [0] init.cc:1021 NCCL WARN Mismatched NCCL version detected : rank "
-        "1 version "
+        sample="node1:4242:4300 [0] init.cc:1021 NCCL WARN Mismatched NCCL version detected : rank 1 version "
         "22705 rank 0 version 22703",
         source="from the source of NCCL 2.19 to 2.30 (init.cc)",
     ),
@@ -38,14 +36,12 @@ MESSAGES = (
         key="Back-off restarting failed container",
         pattern=r"Back-off restarting failed container (?P<container>init-\S+) in pod (?P<pod>[\w.-]+)_",
         rule="JOIN001",
-        says="pod {pod} waits in its init container {container}, which fails again and again: what "
-        "it looks up or "
-        "pulls is not there (the master's Service)",
+        says="pod {pod} waits in its init container {container}, which fails again and again: what it looks "
+        "up or pulls is not there (the master's Service)",
         fix="kubectl logs {pod} -c {container} --previous; kubectl get pods,svc   # is the "
         "master's pod there?",
         proves_not="what is missing: the container's own log says it",
-        sample="  Warning  BackOff  2m49s  kubelet  Back-off restarting failed container "
-        "init-pytorch in pod "
+        sample="  Warning  BackOff  2m49s  kubelet  Back-off restarting failed container init-pytorch in pod "
         "job-worker-0_team(8d6860a7)",
         source="from the source of kubelet 1.27 to 1.33; init-pytorch is the training operator's",
     ),
@@ -68,9 +64,8 @@ MESSAGES = (
         rule="LOG013",
         says="DeepSpeed's launcher found no address of {host} (`hostname -I` printed none there), so that "
         "--master_addr is empty",
-        fix="deepspeed --master_addr=$(getent hosts {host} | cut -d' ' -f1) ...   # the address at which "
-        "all hosts "
-        "reach {host}",
+        fix="deepspeed --master_addr=$(getent hosts {host} | cut -d' ' -f1) ...   # the address at which all "
+        "hosts reach {host}",
         certainty=Certainty.CERTAIN,
         explains=("EXIT003", "JOIN007"),
         sample="[INFO] [runner.py:417:main] Using IP address of  for node pod-0.job",
@@ -91,12 +86,10 @@ MESSAGES = (
         pattern=r"Exception: [Tt]imed out waiting for reservations to complete",
         rule="JOIN001",
         says="TensorFlowOnSpark's cluster did not come together: fewer executors than its cluster_size "
-        "started "
-        "their node in time",
+        "started their node in time",
         fix="compare cluster_size with the executors that Spark gave (spark.executor.instances, "
         "spark.task.cpus = spark.executor.cores, no dynamicAllocation), and read the executors' logs: yarn "
-        "logs "
-        "-applicationId ID",
+        "logs -applicationId ID",
         proves_not="which executor is missing, nor whether it was never given or failed",
         sample="Exception: timed out waiting for reservations to complete",
         source="its wording from the source of TensorFlowOnSpark 1.0 to 2.2 (reservation.py)",

@@ -23,10 +23,8 @@ _MEMORY = (
         fix=_GPU_MEMORY,
         proves_not="that its own process wrote this: a chief reports what a task ran for it",
         sample="2020-05-03 02:06:12.464132: W tensorflow/core/framework/op_kernel.cc:1655] OP_REQUIRES "
-        "failed at "
-        "conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] "
-        "and type "
-        "float on /job:worker/replica:0/task:2/device:GPU:0 by allocator GPU_0_bfc",
+        "failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] "
+        "and type float on /job:worker/replica:0/task:2/device:GPU:0 by allocator GPU_0_bfc",
         source=_ALLOCATOR,
     ),
     KnownMessage(
@@ -37,9 +35,8 @@ _MEMORY = (
         says="{job} {task} ran out of memory of its host",
         fix="give the job more memory, or use smaller batches; on its host: free -g",
         sample="OP_REQUIRES failed at cwise_ops_common.cc:70 : Resource exhausted: OOM when allocating "
-        "tensor "
-        "with shape[640000,3200] and type float on /job:worker/replica:0/task:2/device:CPU:0 by allocator "
-        "cpu",
+        "tensor with shape[640000,3200] and type float on /job:worker/replica:0/task:2/device:CPU:0 by "
+        "allocator cpu",
         source=_ALLOCATOR,
     ),
     KnownMessage(
@@ -49,10 +46,8 @@ _MEMORY = (
         rule="RES001",
         says="a process ran out of memory of its {device}",
         fix=_GPU_MEMORY,
-        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating "
-        "tensor with "
-        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator "
-        "GPU_1_bfc",
+        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with "
+        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc",
         source=_ALLOCATOR,
     ),
     KnownMessage(
@@ -63,8 +58,7 @@ _MEMORY = (
         rule="RES001",
         says="a process ran out of GPU memory ({device}): it asked for {many} more",
         fix=_GPU_MEMORY,
-        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] "
-        "Allocator "
+        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] Allocator "
         "(GPU_0_bfc) ran out of memory trying to allocate 31.84MiB (rounded to 33387264)",
         source=_ALLOCATOR,
     ),
@@ -78,14 +72,11 @@ _MEMORY = (
         fix="nvidia-smi   # on that host: which other process holds the GPU? One process a GPU: "
         "CUDA_VISIBLE_DEVICES; or tf.config.experimental.set_memory_growth",
         proves_not="that this model is too large: TensorFlow asks for nearly all memory of a GPU at its "
-        "start, "
-        "and another process may hold it",
-        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] "
-        "failed to "
+        "start, and another process may hold it",
+        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] failed to "
         "allocate 9.91G (10640768640 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
         source="its wording from the source of TensorFlow 1.0 to 2.21 (cuda_driver.cc); `: out of memory` "
-        "since "
-        "1.11",
+        "since 1.11",
     ),
 )
 TPU_BUFFER = KnownMessage(

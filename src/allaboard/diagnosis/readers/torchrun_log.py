@@ -80,8 +80,7 @@ MESSAGES = (
         explains=("JOIN008",),
         proves_not="who sent the signal",
         sample="W0409 07:28:49.530000 1359 torch/distributed/elastic/agent/server/api.py:719] Received 15 "
-        "death "
-        "signal, shutting down workers",
+        "death signal, shutting down workers",
         source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
     ),
     *map(_spare, SPARE_WORDS),
@@ -159,11 +158,9 @@ def _as_closed_by_another(heard: Heard, text: str) -> Heard:
     return msgspec.structs.replace(
         heard,
         says=f"torchrun could not start its workers again{failed}: another torchrun of the job had ended, "
-        f"which "
-        "closes the rendezvous for all",
+        "which closes the rendezvous for all",
         fix="read the logs of the other hosts' torchruns: how did the first of them end? A torchrun that is "
-        "ended "
-        "by a signal closes the rendezvous; all must be started again, with a new --rdzv-id",
+        "ended by a signal closes the rendezvous; all must be started again, with a new --rdzv-id",
         proves_not="which failed first: a worker here, or another host",
     )
 

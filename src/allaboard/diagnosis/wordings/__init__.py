@@ -1,0 +1,1 @@
+"""Tables of what frameworks, launchers and libraries write, and what it means; the readers search by them."""

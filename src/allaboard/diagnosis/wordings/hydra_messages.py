@@ -1,0 +1,118 @@
+"""Known messages of Hydra, which starts the processes of MPICH, Intel MPI and MVAPICH2."""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import KnownMessage
+from allaboard.facts import Certainty
+
+_HYDRA = "its wording from the source of MPICH 3 to 4.3 and Intel MPI 2018 to 2021 (hydra)"
+HYDRA_MESSAGES = (
+    KnownMessage(
+        key="unable to connect to proxy",
+        pattern=r"unable to connect to (?:the )?proxy",
+        rule="JOIN001",
+        says="mpiexec could not connect to its proxy on another host; no rank was started there",
+        fix="for host in $(cut -d: -f1 HOSTFILE); do ssh -o BatchMode=yes $host pgrep -af proxy; done   # "
+        "does it run on each? Without -use-persistent, mpiexec starts it itself",
+        proves_not="which host",
+        sample="launch_helper (57): unable to connect to proxy",
+        source="its wording from the source of MPICH2 1.1 to 1.5 (hydra)",
+    ),
+    KnownMessage(
+        key="unable to connect from ",
+        pattern=r"sock_connect \([^)\n]{1,80}\): unable to connect from \"(?P<node>[^\"\n]{1,255})\" to "
+        r"\"(?P<other>[^\"\n]{1,255})\" \((?P<why>[^)\n]{1,80})\)",
+        rule="JOIN001",
+        says="mpiexec's proxy on {node} could not connect back to mpiexec on {other} ({why}); no rank "
+        "was started on {node}",
+        fix="ssh {node} getent hosts {other}   # the address that the other nodes reach? Then a firewall: "
+        "mpiexec listens on any port (MPIR_CVAR_CH3_PORT_RANGE, I_MPI_PORT_RANGE=LOW:HIGH); "
+        "-iface NAME chooses the network; inside Slurm: srun --mpi=pmi2 PROGRAM",
+        proves_not="which is at fault: the name, the route and a firewall look the same",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="[proxy:0:1@node-b] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "
+        '"node-b" to "node-a" (Connection refused)',
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="_proxy on ",
+        pattern=r"[Uu]nable to run (?:bstrap_|pmi_)?proxy on (?P<node>[\w.:-]{1,255})"
+        r"(?: \(pid \d+, exit code (?P<code>\d+)\))?",
+        rule="JOIN001",
+        says="mpiexec could not start its proxy on {node}; no rank was started there",
+        fix="ssh -o BatchMode=yes {node} which mpiexec hydra_bstrap_proxy   # without a password, as the "
+        "same "
+        "user; in a job: -bootstrap slurm (or pbsdsh, lsf); in one container: I_MPI_HYDRA_BOOTSTRAP=fork",
+        proves_not="whether ssh, a missing file or the host is at fault",
+        certainty=Certainty.CERTAIN,
+        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:117): unable to run bstrap_proxy on "
+        "node-b (pid 12608, exit code 256)",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="run proxy on ",
+        pattern=r"[Uu]nable to run proxy on (?P<node>[\w.:-]{1,255})",
+        rule="JOIN001",
+        says="mpiexec could not start its proxy on {node}; no rank was started there",
+        fix="ssh -o BatchMode=yes {node} which mpiexec   # without a password, as the same user; in a job: "
+        "-bootstrap slurm (or pbsdsh, lsf)",
+        proves_not="whether ssh, a missing file or the host is at fault",
+        certainty=Certainty.CERTAIN,
+        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:114): unable to run proxy on node-b "
+        "(pid 39814)",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="unrecognized argument ",
+        pattern=r"\[mpiexec@(?P<node>[^\]\s]{1,255})\] match_arg \([^\n]{1,80}\): unrecognized argument "
+        r"(?P<what>[\w-]{1,80})",
+        rule="LOG013",
+        says="mpiexec does not know the option --{what}: this mpirun is MPICH's or Intel's, and such options "
+        "are mostly Open MPI's",
+        fix="mpirun --version   # leave --{what} out, or put the mpirun of Open MPI first in PATH: it must "
+        "be of the MPI that mpi4py or Horovod was built with",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003",),
+        sample="[mpiexec@node-a] match_arg (./utils/args/args.c:122): unrecognized argument bind-to",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="HYDT_topo_bind",
+        pattern=r"@(?P<node>[^\]\s]{1,255})\] HYDT_topo_bind \([^)\n]{1,80}\): (?P<why>[^\n]{1,120})"
+        r"(?=.{0,400}?bind process failed)",
+        rule="JOIN001",
+        says="mpiexec could not bind its processes to cores on {node} ({why}); no rank was started there",
+        fix="mpiexec -bind-to none -n N PROGRAM   # this build of MPICH cannot bind; or one with hwloc: "
+        "mpiexec -info",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="[proxy:0:0@node-b] HYDT_topo_bind (tools/topo/topo.c:89): no topology library available\n"
+        "[proxy:0:0@node-b] HYDU_create_process (utils/launch/launch.c:66): bind process failed",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="execvp error on file ",
+        pattern=r"execvp error on file (?P<what>\S{1,255}) \((?P<why>[^)\n]{1,80})\)",
+        rule="JOIN001",
+        says="mpiexec could not start {what} on a host: {why}",
+        fix="which {what}   # on every host, in a shell without a login: the same path on all, or give "
+        "mpiexec the full path",
+        certainty=Certainty.CERTAIN,
+        sample="[proxy:0:1@node-b] HYDU_create_process (utils/launch/launch.c:75): execvp error on file "
+        "python3 (No such file or directory)",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="gethostbyname failed, ",
+        pattern=r"gethostbyname failed, (?P<name>[\w.-]{1,255}) \(errno \d+\)",
+        rule="NET001",
+        says="a process could not resolve {name}, the name of its own host, in MPI_Init",
+        fix="getent hosts {name}   # on that host; without output: add its address and {name} to /etc/hosts, "
+        "in a container: --hostname, --add-host",
+        certainty=Certainty.CERTAIN,
+        explains=("LOG011", "LOG012"),
+        sample="MPID_nem_tcp_init(379).............: gethostbyname failed, node-a (errno 1)",
+        source="its wording from the source of MPICH 3 (ch3/nemesis/tcp)",
+    ),
+)

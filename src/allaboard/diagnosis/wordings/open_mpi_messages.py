@@ -1,0 +1,262 @@
+"""Known messages of Open MPI, its launcher and the transports below it."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.log_messages import KnownMessage
+from allaboard.facts import Certainty, Severity
+
+MPI_ABORT = re.compile(
+    r"MPI_ABORT was invoked on rank (?P<rank>\d{1,7}) in communicator [^\n]{1,80}?\s+"
+    r"(?:Proc: [^\n]{1,120}\s+)?(?:with errorcode|Errorcode:) (?P<code>-?\d{1,10})"
+)
+"""Matches the text about a rank that ended the whole job."""
+_OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
+_UCX = "its wording from the source of UCX 1.6 to 1.17 (uct/ib/mlx5, ucs/sys/sock.c)"
+
+
+def _unreached_peer(key: str, pattern: str, sample: str) -> KnownMessage:
+    """Return one wording of a process of Open MPI that cannot connect to a peer."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="NET006",
+        says="Open MPI could not connect to a peer at {address}: {why}",
+        fix="ip -br address   # on all hosts: is {address} one that the others reach, or that of a bridge "
+        "(virbr0, docker0) or a link-local one? Then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS; else a firewall",
+        proves_not="that the job hangs: Open MPI tries the peer's other addresses, too",
+        explains=("LOG012",),
+        sample=sample,
+        source=_OPEN_MPI,
+    )
+
+
+OPEN_MPI_MESSAGES = (
+    KnownMessage(
+        key="not enough slots available",
+        pattern=r"not enough slots available in the system to satisfy the (?P<many>\d+)\s*slots",
+        rule="JOIN001",
+        says="mpirun has fewer slots than the {many} processes that were asked for; none was started",
+        fix="mpirun -np {many} -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
+        "hostfile; in a batch job ask for {many} tasks; --oversubscribe only to try it out",
+        certainty=Certainty.CERTAIN,
+        sample="There are not enough slots available in the system to satisfy the 16\nslots that were "
+        "requested by the application:",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="already filled",
+        pattern=r"All nodes which are allocated for this job are already filled",
+        rule="JOIN001",
+        says="mpirun has fewer slots than processes that were asked for; none was started",
+        fix="mpirun -np N -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
+        "hostfile",
+        certainty=Certainty.CERTAIN,
+        sample="All nodes which are allocated for this job are already filled.",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="not enough node entries",
+        pattern=r"not enough node entries\s+were given.{0,200}?Num procs: +(?P<many>\d+)\s+Num nodes: +"
+        r"(?P<nodes>\d+)",
+        rule="JOIN001",
+        says="mpirun was to place {many} processes one after the other, and its list has {nodes} entries; "
+        "none was started",
+        fix="mpirun -np {many} -H HOST:N,...   # N processes a host; or a hostfile with one line for each "
+        "process; leave out --map-by seq (env | grep OMPI_MCA_rmaps)",
+        certainty=Certainty.CERTAIN,
+        sample="A sequential map was requested, but not enough node entries\nwere given to support the "
+        "requested number of processes:\n\n  Num procs:  2\n  Num nodes:  1\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="as it could not find an executable",
+        pattern=r"as it could not find an executable:\s+Executable: (?P<what>\S{1,255})\s+Node: "
+        r"(?P<node>\S{1,255})",
+        rule="JOIN001",
+        says="mpirun could not start {what} on {node}: it is not there",
+        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its full path",
+        certainty=Certainty.CERTAIN,
+        sample="mpirun was unable to launch the specified application as it could not find an executable:\n\n"
+        "Executable: python3\nNode: node-b\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="pair of MPI processes are unable to reach each other",
+        pattern=r"pair of MPI processes are unable to reach each other for\s+MPI communications\..{0,600}?"
+        r"Process 1 \(\[\S{1,60},(?P<one>\d+)\]\) is on host: (?P<host>\S+)\s+"
+        r"Process 2 \(\[\S{1,60},(?P<two>\d+)\]\) is on host: (?P<other>\S+)\s+"
+        r"BTLs attempted: (?P<ways>[\w ]{1,80})",
+        rule="NET006",
+        says="Open MPI found no way between rank {one} on {host} and rank {two} on {other} (it tried: "
+        "{ways})",
+        fix="ip -br address   # on both hosts; then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS, the network that both have; on one host: --mca btl self,vader,tcp "
+        "(sm in Open MPI 5)",
+        proves_not="whether an interface, a firewall or a component that was left out is at fault",
+        sample="At least one pair of MPI processes are unable to reach each other for\nMPI communications.  "
+        "This means that no Open MPI device has indicated\nthat it can be used to communicate between these "
+        "processes.\n\n  Process 1 ([[34405,1],2]) is on host: node-a\n  Process 2 ([[34405,1],0]) is on "
+        "host: node-b\n  BTLs attempted: self tcp\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="from what appears to be a",
+        pattern=r"Open MPI accepted a TCP connection from what appears to be a\s+another Open MPI process "
+        r"but "
+        r"cannot find a corresponding process\s+entry for that peer.{0,300}?Local host: "
+        r"(?P<host>\S{1,255})",
+        rule="NET006",
+        says="Open MPI on {host} dropped the connection of a peer that came from an address it does not "
+        "know: the hosts have several interfaces, or a network that Open MPI must not use (docker0, virbr0)",
+        fix="ip -br address   # on all hosts; then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS   # the network that all share",
+        proves_not="that the job hangs: the peer may come on another way",
+        severity=Severity.WARNING,
+        sample="WARNING: Open MPI accepted a TCP connection from what appears to be a\nanother Open MPI "
+        "process but cannot find a corresponding process\nentry for that peer.\n\n  Local host: node-b\n  "
+        "PID:        4412\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="inbound MPI TCP connection request from a peer",
+        pattern=r"inbound MPI TCP connection request from a peer.{0,400}?unexpected\..{0,400}?Local host: +"
+        r"(?P<host>\S{1,255}).{0,300}?Source IP of socket: (?P<address>\S{1,60})",
+        rule="NET006",
+        says="Open MPI on {host} dropped the connection of a peer that came from {address}, an address it "
+        "does not know: the hosts have several interfaces, or addresses are translated on the way "
+        "(pods, NAT)",
+        fix="ip -br address   # on all hosts; then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS   # the network that all share and that is not translated",
+        proves_not="that the job hangs: the peer may come on another way",
+        severity=Severity.WARNING,
+        sample="Open MPI detected an inbound MPI TCP connection request from a peer\nthat appears to be part "
+        "of this MPI job (i.e., it identified itself as\npart of this Open MPI job), but it is from an IP "
+        "address that is\nunexpected.  This is highly unusual.\n\n  Local host:          node-b\n  Local "
+        "PID:           8136\n  Peer hostname:       node-a ([[30832,1],1])\n  Source IP of socket: "
+        "10.10.10.8\n",
+        source=_OPEN_MPI,
+    ),
+    _unreached_peer(
+        "mca_btl_tcp_endpoint_complete_connect",
+        r"\[btl_tcp_endpoint\.c:\d+:mca_btl_tcp_endpoint_\w+\] connect\(\) to (?P<address>[\w.:]{1,60}?)"
+        r"(?: port \d+|:\d+)? failed: (?P<why>[A-Z][A-Za-z ]{1,60})",
+        "[node-b][[32355,1],2][btl_tcp_endpoint.c:796:mca_btl_tcp_endpoint_complete_connect] connect() to "
+        "192.0.2.1 failed: Connection refused (111)",
+    ),
+    _unreached_peer(
+        "Open MPI failed to TCP connect to a peer MPI process",
+        r"Open MPI failed to TCP connect to a peer MPI process\..{0,400}?Message: +connect\(\) to "
+        r"(?P<address>[\w.:]{1,60}?):\d+ failed\s+Error: +(?P<why>[A-Z][A-Za-z ]{1,60})",
+        "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\nYour "
+        "Open MPI job may now fail.\n\n  Local host: node-b\n  PID:        24783\n  Message:    connect() to "
+        "192.0.2.13:1026 failed\n  Error:      No route to host (113)\n",
+    ),
+    KnownMessage(
+        key=" function was called ",
+        pattern=r"\*\*\* The (?P<call>MPI_\w{1,40})\(\) function was called (?P<when>before MPI_INIT was "
+        r"invoked|after MPI_FINALIZE was invoked)",
+        rule="LOG013",
+        says="a process called {call} {when}, and Open MPI ended the job",
+        fix="from mpi4py import MPI   # first, in the process that calls it: the import runs "
+        "MPI_Init, at its "
+        "exit MPI_Finalize; with Horovod hvd.init() before anything else of it; none of them before a fork",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="*** The MPI_Comm_rank() function was called before MPI_INIT was invoked.\n*** This is "
+        "disallowed by the MPI standard.",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="in file ess_singleton_module.c",
+        pattern=r"A system-required executable either could not be found or was not executable by this "
+        r"user in "
+        r"file ess_singleton_module\.c",
+        rule="LOG013",
+        says="a program without mpirun calls MPI, and Open MPI does not find its daemon (orted, prted) in "
+        "PATH",
+        fix="which orted prted   # install openmpi-bin beside the library, and its folder into PATH; or "
+        "start it by mpirun -np 1 python SCRIPT",
+        certainty=Certainty.CERTAIN,
+        sample="[[INVALID],INVALID] ORTE_ERROR_LOG: A system-required executable either could not be found "
+        "or was not executable by this user in file ess_singleton_module.c at line 458",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="unable to complete a TCP connection",
+        pattern=r"was unable to complete a TCP connection\s+to another process:\s+Local host: +"
+        r"(?P<here>\S{1,255})\s+Remote host: +(?P<node>\S{1,255})",
+        rule="NET006",
+        says="Open MPI on {here} could not connect to {node}, on which a daemon of the job runs: mostly a "
+        "firewall between them, or an address that only one of them has",
+        fix="on {node}: sudo nft list ruleset; ip -br address   # open TCP ports above 1024 between the "
+        "hosts, or mpirun --mca oob_tcp_if_include NETWORK/BITS --mca btl_tcp_if_include NETWORK/BITS",
+        proves_not="that it is a firewall: a wrong interface looks the same",
+        explains=("JOIN001", "EXIT010"),
+        sample="A process or daemon was unable to complete a TCP connection\nto another process:\n  Local "
+        "host:    node-a\n  Remote host:   node-b\nThis is usually caused by a firewall on the remote host.",
+        source=_OPEN_MPI,
+    ),
+)
+TRANSPORT_MESSAGES = (
+    KnownMessage(
+        key="Transport retry count exceeded on ",
+        pattern=r"Transport retry count exceeded on "
+        r"(?P<device>[\w.-]{1,40}):(?P<port>\d+)/(?P<kind>IB|RoCE)",
+        rule="NET006",
+        says="UCX got no answer over port {port} of {device} ({kind}): the other end of that link ended, "
+        "or the fabric lost its packets",
+        fix="read the logs of the other ranks first: did one end before (memory)? Else, on both hosts: "
+        "ibstat {device}; dmesg -T | grep -i mlx5; to try another way: UCX_TLS=tcp,sm,self",
+        proves_not="which of the two it was: a peer that was killed looks like a link that is down",
+        explains=("EXIT001", "EXIT003", "LOG012", "LOG011"),
+        sample="[node-a:19546:0:19546] ib_mlx5_log.c:139  Transport retry count exceeded on mlx5_0:1/IB "
+        "(synd 0x15 vend 0x81 hw_synd 0/0)",
+        source=_UCX,
+    ),
+    KnownMessage(
+        key="dest_addr=",
+        pattern=r"UCX +ERROR +(?:tcp_ep [^\n]{0,120}?)?connect\(fd=\d+, "
+        r"dest_addr=(?P<host>[\w.:\[\]]{1,60}):"
+        r"(?P<port>\d+)\) failed: (?P<why>[A-Za-z ]{1,60})",
+        rule="NET006",
+        says="UCX could not connect to {host} port {port}: {why}",
+        fix="ip -br address   # on all hosts: is {host} the address of a bridge (docker0, virbr0) that each "
+        "host has for itself? Then UCX_NET_DEVICES=NAME (mpirun -x UCX_NET_DEVICES=NAME), an interface that "
+        "the others reach; else: does the rank at {host} still run?",
+        proves_not="whether a wrong interface, a firewall or a rank that has ended is at fault",
+        explains=("EXIT003", "EXIT005", "LOG012"),
+        sample="[1657786922.147458] [node-a:1207478:0]            sock.c:260  UCX  ERROR   connect(fd=41, "
+        "dest_addr=172.17.0.1:45031) failed: Connection refused",
+        source=_UCX,
+    ),
+    KnownMessage(
+        key=" failed (ofi_",
+        pattern=r"OFI (?P<call>[\w() ]{1,40}?) failed \(ofi_\w+\.[ch]:\d+:\w+:(?P<why>[^)\n]{1,80})\)",
+        rule="LOG013",
+        says="MPI found no network that its libfabric can use: {call} failed ({why})",
+        fix="fi_info -l; fi_info   # in the job's environment: which providers it has. Then FI_PROVIDER=tcp "
+        "(or one of these), on one host I_MPI_FABRICS=shm; Intel MPI: source its vars.sh, so that "
+        "FI_PROVIDER_PATH is set",
+        explains=("EXIT003", "LOG012"),
+        sample="MPIDI_NM_mpi_init_hook(689): OFI addrinfo() failed (ofi_init.h:689:MPIDI_NM_mpi_init_hook:No "
+        "data available)",
+        source="its wording from the source of MPICH 3.3 to 4.3 and Intel MPI 2019 to 2021 (netmod/ofi)",
+    ),
+    KnownMessage(
+        key="MPI_ERR_TRUNCATE",
+        pattern=r"MPI_ERR_TRUNCATE: message truncated",
+        rule="LOG003",
+        says="a rank got a longer message of MPI than it expected: the ranks called different operations, or "
+        "the same one with different sizes",
+        fix="let all ranks make the same calls in the same order with the same sizes: look for what only "
+        "some ranks do (if rank == 0), and for a receive whose buffer is smaller than what is sent",
+        proves_not="which rank is wrong",
+        explains=("EXIT003",),
+        sample="r0 | MPI_Allreduce returned error code 15: b'MPI_ERR_TRUNCATE: message truncated' - aborting",
+        source=_OPEN_MPI,
+    ),
+)
+"""What UCX, libfabric and Open MPI itself write when messages do not arrive, or do not fit."""
