@@ -79,17 +79,25 @@ def lacks(drill: Drill) -> str:
     return ""
 
 
-def rehearse(name: str, at_step: int = AT_STEP, workers: int = USUAL) -> Rehearsal:
+def may_be_warm(drill: Drill) -> bool:
+    """Return True if its workers can be forked from one process that imports (`run --warm`)."""
+    return not drill.command and not {"--ps", "--standby"} & set(drill.options)
+
+
+def rehearse(
+    name: str, at_step: int = AT_STEP, workers: int = USUAL, is_warm: bool = False
+) -> Rehearsal:
     """Stages one drill; the fault begins at this step of the guilty rank, among so many workers if the drill
-    does not need a number of its own."""
+    does not need a number of its own. ``is_warm``: they are started with `--warm`."""
     drill = all_drills()[name]
     drill = msgspec.structs.replace(drill, workers=drill.workers or workers)
     with tempfile.TemporaryDirectory(prefix="allaboard-drill-") as folder:
-        return _Stage(name, drill, Path(folder), at_step).run()
+        return _Stage(name, drill, Path(folder), at_step, is_warm).run()
 
 
 class _Stage:
-    def __init__(self, name: str, drill: Drill, folder: Path, at_step: int) -> None:
+    def __init__(self, name: str, drill: Drill, folder: Path, at_step: int, is_warm: bool) -> None:
+        self.is_warm = is_warm
         self.name = name
         self.drill = drill
         self.folder = folder
@@ -148,6 +156,7 @@ class _Stage:
             words += ["--at-step", str(self.at_step), "--mark", str(self.mark)]
         run = [sys.executable, "-m", "allaboard", "run", "-n", str(drill.workers), "--grace", "2"]
         run += ["--run-dir", str(self.folder / "run"), *drill.options]
+        run += ["--warm"] if self.is_warm else []
         return [*run, *words, *drill.arguments]
 
     def _trained(self, process: subprocess.Popen[bytes], steps: int = 0) -> int:
