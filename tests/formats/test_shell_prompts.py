@@ -39,3 +39,8 @@ def test_blanks_stand_for_a_prompt(line: str) -> None:
 @pytest.mark.parametrize("line", NONE)
 def test_other_lines_stay(line: str) -> None:
     assert without_prompts(line) == line
+
+
+def test_fences_are_blank() -> None:
+    text = "node1:\n```bash\ntorchrun a.py\n```\n"
+    assert without_prompts(text) == "node1:\n       \ntorchrun a.py\n   \n"

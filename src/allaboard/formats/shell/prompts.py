@@ -1,4 +1,4 @@
-"""The prompt of a shell before a command, as a copy of a terminal has it."""
+"""The prompt of a shell before a command, as a copy of a terminal has it, and the fences of a web page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ _PROMPT = re.compile(
     + _PROGRAM
     + ")"
 )
+_FENCE = re.compile(r"[ \t]{0,8}```[\w-]{0,20}[ \t]*\Z")
 
 
 def without_prompts(text: str) -> str:
-    """Return the text with blanks for prompts before commands of launchers and of Python; every character
-    stays at its place."""
-    if not any(mark in text for mark in ("$ ", "# ", "> ", "% ")):
+    """Return the text with blanks for prompts before commands of launchers and of Python, and for fences;
+    every character stays at its place."""
+    if not any(mark in text for mark in ("$ ", "# ", "> ", "% ", "```")):
         return text
     return "\n".join(
-        " " * len(m[0]) + line[m.end() :] if (m := _PROMPT.match(line)) else line
+        " " * len(m[0]) + line[m.end() :]
+        if (m := _PROMPT.match(line) or _FENCE.match(line))
+        else line
         for line in text.split("\n")
     )

@@ -11,7 +11,12 @@ import ast
 import re
 from dataclasses import dataclass
 
-from allaboard.formats.python.pieces.paste_marks import without_diff, without_marks
+from allaboard.formats.python.pieces.paste_marks import (
+    has_fences,
+    without_diff,
+    without_marks,
+    without_prose,
+)
 from allaboard.formats.python_parser import parse_without_warnings
 
 MAX_REPAIRS = 40
@@ -48,26 +53,34 @@ def mend_fragment(text: str) -> Fragment | None:
     """Return the text made to parse; None if it is too long, or not Python enough."""
     if len(text) > MAX_NCHARS:
         return None
+    lines = text.split("\n")
+    mendings = [_Mending(lines)]
     # A difference begins where it likes: in the middle of a call, or of a docstring.
-    mendings = [_Mending(text, 0)]
     if mendings[0].is_difference:
-        mendings += [_Mending(text, nleft_out) for nleft_out in range(1, MAX_LEFT_OUT + 1)]
+        mendings += [_Mending(lines, nleft_out) for nleft_out in range(1, MAX_LEFT_OUT + 1)]
+    if has_fences(lines):
+        mendings += [_Mending(without_prose(lines, begins)) for begins in (True, False)]
     mended = [m for m in mendings if m.run()]
     if not mended:
         return None
     best = min(mended, key=lambda m: m.nmended)
-    is_mere_paste = not best.has_errors or best.is_difference or (best.is_cut and best.is_block)
+    is_mere_paste = (
+        not best.has_errors
+        or best.is_difference
+        or (best.is_cut and (best.is_block or best.has_marks))
+    )
     return Fragment("\n".join(best.lines), is_mere_paste)
 
 
 class _Mending:
     """The lines of one text while they are mended, one parse error after the other."""
 
-    def __init__(self, text: str, nleft_out: int) -> None:
-        given = text.split("\n")
-        newer = without_diff(given)
-        self.is_difference = newer is not given
-        self.lines = [without_marks(line) for line in newer]
+    def __init__(self, given_lines: list[str], nleft_out: int = 0) -> None:
+        newer_lines = without_diff(given_lines)
+        self.is_difference = newer_lines is not given_lines
+        self.lines = [without_marks(line) for line in newer_lines]
+        self.has_marks = self.lines != newer_lines or has_fences(given_lines)
+        """True if it has marks that only a paste has."""
         self.lines[:nleft_out] = [""] * min(nleft_out, len(self.lines))
         self.is_block = False
         """True if it stands in a block that is not shown."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 
 _FENCE = re.compile(r"(?:```|~~~)[\w+-]*[ \t]*$")
+_FENCE_BEFORE_CODE = re.compile(r"(?:```|~~~)(?=\S+ )")
+_FENCE_LINE = re.compile(r"\s{0,8}(?:```|~~~)[\w+-]*[ \t]*$")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.) |(?:In \[\d+\]: )|>>>$")
 _BACKTICK = re.compile(r"^\s*`|`\s*$")
 _STRAIGHT_QUOTES = str.maketrans("‘’“”", "''\"\"")
@@ -31,6 +33,22 @@ def without_diff(lines: list[str]) -> list[str]:
 def without_marks(line: str) -> str:
     """Return a line without fences, prompts, back-ticks and curly quotes."""
     line = _FENCE.sub("", _PROMPT.sub("", line, count=1) if _PROMPT.match(line) else line)
-    line = line.translate(_STRAIGHT_QUOTES)
+    line = _FENCE_BEFORE_CODE.sub("", line.translate(_STRAIGHT_QUOTES), count=1)
     line = _BACKTICK.sub("", line) if line.count("`") == 1 else line
     return line.replace("\u00a0", " ").expandtabs(8) if line[:1].isspace() else line
+
+
+def without_prose(lines: list[str], begins_with_code: bool) -> list[str]:
+    """Return the code between the fences of a text, or before the first fence, with blank lines for the
+    rest."""
+    is_code, kept_lines = begins_with_code, []
+    for line in lines:
+        is_fence = _FENCE_LINE.match(line) is not None
+        is_code ^= is_fence
+        kept_lines.append(line if is_code and not is_fence else "")
+    return kept_lines
+
+
+def has_fences(lines: list[str]) -> bool:
+    """Return True if fences part a text."""
+    return any(map(_FENCE_LINE.match, lines))
