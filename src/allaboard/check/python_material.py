@@ -28,11 +28,13 @@ def read_python_script(
     """
     from allaboard.formats.python.pieces.missing_imports import missing_imports
 
-    missing = missing_imports(_parse(source.text))
+    tree = _parse(source.text)
+    missing = missing_imports(tree)
     text, indentation = source.text, indentation_of_block(source.text)
     if missing.text:
         text += "".join(f"\n{indentation}{line}" for line in missing.text.split("\n"))
-    material, script = _read(source.name, text, modules)
+        tree = _parse(text)
+    material, script = _read(source.name, text, modules, tree)
     if is_piece or indentation or (missing.text and missing.leaves_others):
         script = msgspec.structs.replace(script, is_piece=True)
     return [(material, script)]
@@ -59,15 +61,16 @@ def read_notebook(
     for text in notebook_scripts(read_json(source.text)):
         # A file that a cell writes may be torn, or in another version's syntax.
         with suppress(FormatError):
-            material, script = _read(source.name, text, modules)
+            material, script = _read(source.name, text, modules, _parse(text))
             scripts.append((material, msgspec.structs.replace(script, is_notebook=True)))
     return scripts
 
 
-def _read(name: str, text: str, modules: GivenModules | None) -> tuple[Material, ScriptFacts]:
+def _read(
+    name: str, text: str, modules: GivenModules | None, tree: ast.Module
+) -> tuple[Material, ScriptFacts]:
     from allaboard.formats.python.literals import read_python
 
-    tree = _parse(text)
     imported = modules.constants(name, tree) if modules is not None else {}
     try:
         literals = read_python(tree, text, name, imported)

@@ -37,6 +37,8 @@ class RankDataflow:
         self._values: dict[Key, list[ast.expr | None]] = {}
         self._functions: dict[str, list[ast.expr]] = {}
         self._kinds: dict[Key, str] = {}
+        self._declared: dict[ast.AST, frozenset[str]] = {}
+        """Names that each function declares as global."""
         self._collect_bindings(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _last_name(node.func) == "spawn":
@@ -200,9 +202,17 @@ class RankDataflow:
     def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         if isinstance(target, (ast.Name, ast.Attribute)):
             name = ast.unparse(target)
-            if isinstance(target, ast.Attribute) or (scope and _is_global(scope, name)):
+            if isinstance(target, ast.Attribute) or (scope and name in self._global_names(scope)):
                 scope = None
             self._values.setdefault((scope, name), []).append(value)
+
+    def _global_names(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+        """Return the names that a function declares as global."""
+        if function not in self._declared:
+            self._declared[function] = frozenset(
+                name for n in ast.walk(function) if isinstance(n, ast.Global) for name in n.names
+            )
+        return self._declared[function]
 
     def _mark_spawn_argument(self, node: ast.Call) -> None:
         """Mark the first parameter of a function that torch.multiprocessing.spawn calls: it is the process's
@@ -250,10 +260,6 @@ def _returned_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value
-
-
-def _is_global(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
-    return any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(function))
 
 
 def _is_constant(node: ast.expr) -> bool:
