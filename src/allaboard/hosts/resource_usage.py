@@ -125,8 +125,10 @@ class ResourceUsage:
             except OSError:
                 continue
             size = room.f_blocks * room.f_frsize
-            if size:
-                used = size - room.f_bavail * room.f_frsize
+            if size and not room.f_flag & os.ST_RDONLY:  # an image is full by nature
+                # Of what is kept for the superuser, the others get none.
+                free = room.f_bfree if os.geteuid() == 0 else room.f_bavail
+                used = size - free * room.f_frsize
                 yield Reading(name, used, size, 0, f"df {path}")
 
     def _cgroups(self, pids: list[int]) -> Iterator[Reading]:
