@@ -39,6 +39,7 @@ from allaboard.facts import (
     LinkState,
     LinkSummary,
     ResourceState,
+    RestartState,
     ServerState,
     Snapshot,
 )
@@ -181,6 +182,15 @@ def test_whom_a_rank_waits_for_and_its_line_come_before_figures() -> None:
     for width, text in texts.items():
         assert wait_of(ranks[0]) in text and "train.py:123 in update_ema" in text
         assert len(text) <= width
+
+
+def test_why_the_workers_were_started_again_stays_in_sight() -> None:
+    snapshot = healthy_snapshot()
+    restart = RestartState(what="round 1", reason="worker 2 raised ValueError; restart 1 of 3")
+    run = msgspec.structs.replace(snapshot.run, restarts=(restart,), round=1)
+    assert concerns(msgspec.structs.replace(snapshot, run=run)) == [
+        "started again, round 1: worker 2 raised ValueError; restart 1 of 3"
+    ]
 
 
 def test_the_title_leaves_out_folders_of_program_and_script() -> None:

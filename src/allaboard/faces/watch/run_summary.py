@@ -106,7 +106,18 @@ def concerns(snapshot: Snapshot) -> list[str]:
             f"median step takes {format_step_time(run.step_s)}"
         )
     lines += _full_resources(snapshot)
+    lines += _last_restart(snapshot)
     return [clean(line) for line in lines]
+
+
+def _last_restart(snapshot: Snapshot) -> list[str]:
+    """Return why the workers, or a task, were last started again: the findings of a round end with it."""
+    restarts = snapshot.run.restarts
+    if not restarts:
+        return []
+    last = restarts[-1]
+    before = f" ({len(restarts) - 1} more before)" if len(restarts) > 1 else ""
+    return [f"started again, {last.what}: {last.reason}{before}"]
 
 
 def place_of(rank: RankState) -> str:

@@ -18,7 +18,7 @@ export function showFindings(message) {
   const leading = newest.find((f) => !f.over && f.severity !== "info");
   if (leading && !unfolded.size && !folded.size) unfolded.add(keyOf(leading));
   render(byId("findings"), message, () => {
-    if (!newest.length) return [element("p", { className: "quiet" }, "None so far.")];
+    if (!newest.length) return [element("p", { className: "quiet" }, "None now.")];
     const nodes = newest.map(findingNode);
     if (message.left_out) nodes.push(element("p", { className: "quiet" }, `and ${message.left_out} more`));
     return nodes;
