@@ -57,7 +57,18 @@ def _course(snapshot: Snapshot) -> str:
         return f"{subject} {_STANDS[run.phase]}, after {lasted}."
     reason = clean(run.reason).rstrip(".")
     why = f": {reason}" if reason and reason != run.outcome else ""
-    return f"{subject} {_VERBS.get(run.outcome, run.outcome)} after {lasted}{why}."
+    again = _restarts(snapshot)
+    return f"{subject} {_VERBS.get(run.outcome, run.outcome)} after {lasted}{why}{again}."
+
+
+def _restarts(snapshot: Snapshot) -> str:
+    """Return how often something was started again meanwhile, and why the last time; "" if nothing was."""
+    restarts = snapshot.run.restarts
+    if not restarts:
+        return ""
+    count = "once" if len(restarts) == 1 else f"{len(restarts)} times, the last time"
+    reason = clean(restarts[-1].reason).rstrip(".")
+    return f"; meanwhile it was started again {count}: {reason}"
 
 
 def _cause(snapshot: Snapshot) -> str:
