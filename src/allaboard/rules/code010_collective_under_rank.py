@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
@@ -31,23 +30,9 @@ from allaboard.formats.python.collective_calls import (
     joint_properties,
     meets_other_ranks,
 )
-from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
-from allaboard.formats.python.rank_decorators import one_rank_decorator
-from allaboard.formats.python.rank_tests import canonical_text
+from allaboard.formats.python.guarded_collectives import GuardedCall, find_guarded_calls
+from allaboard.formats.python.rank_conditions import one_rank_decorator
 from allaboard.formats.python.script_ast import Function, Script, ends_program, read_script
-
-
-class _GuardedCall(NamedTuple):
-    """A call that only some ranks reach, and the collective that it enters."""
-
-    name: str
-    """Full name of the collective."""
-    call: ast.Call
-    """The call that only some ranks reach."""
-    condition: ast.If
-    """The condition on the rank."""
-    inner: ast.Call
-    """The call of the collective: ``call`` itself, or one in a function of the script that it calls."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -55,16 +40,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     reach = CallGraph(script)
-    guarded = list(_find_guarded_calls(script, reach))
-    under: dict[object, set[ast.If]] = {}
-    for guarded_call in guarded:
-        under.setdefault(_pair_key(script, guarded_call), set()).add(guarded_call.condition)
-    for guarded_call in guarded:
-        # The pair that lets one rank go first: both halves call it, in branches of their own.
-        if len(under[_pair_key(script, guarded_call)]) == 1 and not _is_on_both_ways(
-            script, reach, guarded_call
-        ):
-            yield _claim(script, guarded_call)
+    for guarded_call in find_guarded_calls(script, reach):
+        yield _claim(script, guarded_call)
     yield from _in_functions_of_one_rank(script, reach)
 
 
@@ -100,45 +77,7 @@ def _decorated_claim(
     )
 
 
-def _pair_key(script: Script, guarded_call: _GuardedCall) -> object:
-    """Return what two calls share that may be the two halves of one pair.
-
-    A function that has both halves meets all ranks by itself: it pairs only with another call of it.
-    """
-    if guarded_call.inner is guarded_call.call or not script.rank_condition(guarded_call.inner):
-        return guarded_call.name
-    return guarded_call.name, script.enclosing_function(guarded_call.inner)
-
-
-def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCall]:
-    source, called = "\n".join(script.lines), [name for name, _ in script.calls]
-    for name, call in (*script.calls, *joint_properties(script)):
-        direct = enters_collective(name, call)
-        if not direct and reach.called_function(call) is None:
-            continue
-        condition = script.rank_condition(call)
-        if condition is None or not differs_between_ranks(script, reach, condition.test):
-            continue
-        entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
-        if not direct or name not in JOINT_CONSTRUCTORS:
-            entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
-        # Of a pair in a function, the half that these ranks come to.
-        reached = canonical_text(condition.test)
-        entered.sort(key=lambda pair: not _is_under(script, pair[1], reached))
-        for entered_name, inner in entered:
-            if meets_other_ranks(entered_name, source, called) and not is_limited_to_group(
-                entered_name, inner
-            ):
-                yield _GuardedCall(entered_name, call, condition, inner)
-                break
-
-
-def _is_under(script: Script, call: ast.Call, condition_text: str) -> bool:
-    condition = script.rank_condition(call)
-    return condition is not None and canonical_text(condition.test) == condition_text
-
-
-def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
+def _claim(script: Script, guarded_call: GuardedCall) -> Claim:
     short, called_by_all = (
         guarded_call.name.rpartition(".")[2],
         guarded_call.name in JOINT_CONSTRUCTORS,
@@ -188,18 +127,6 @@ def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
         else f" in line {leaving_statement.lineno}"
     )
     return f"move it above the if of line {condition.lineno}: the other ranks {leaving_verb}{line_note}"
-
-
-def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: _GuardedCall) -> bool:
-    # If the collective is in a function, any collective on the other way may match it.
-    collectives = (
-        frozenset([guarded_call.name])
-        if guarded_call.inner is guarded_call.call
-        else COLLECTIVE_CALLS
-    )
-    return is_on_both_ways(
-        script, guarded_call.condition, lambda statement: reach.may_call(statement, collectives)
-    )
 
 
 _HEAD = "import torch.distributed as dist\n"
