@@ -44,9 +44,8 @@ def _loopback(name: str, material: Material) -> Iterator[Problem]:
         port = parse_address(value.text).port
         right = "SERVICE-OF-RANK-0" + (f":{port}" if port else "")
         yield _problem(
-            f"{variable} is {value.text}, which is the container of {name} itself: rank {rank.text} "
-            f"waits for "
-            "rank 0 in its own container",
+            f"{variable} is {value.text}, which is the container of {name} itself: rank {rank.text} waits "
+            "for rank 0 in its own container",
             f"{variable}={value.text}, {rank.origin.variable}={rank.text}",
             f"{variable}: {right}   # the name of that service",
             value,
@@ -69,10 +68,8 @@ def _clusters(services: Node | None, members: dict[str, Material]) -> Iterator[P
         return
     name, value = next(iter(loopback_configs.items()))
     yield _problem(
-        f"the cluster has loopback addresses only, and its tasks are in {len(loopback_configs)} "
-        f"containers: each "
-        f"waits for "
-        "the others in its own",
+        f"the cluster has loopback addresses only, and its tasks are in {len(loopback_configs)} containers: "
+        "each waits for the others in its own",
         f"TF_CONFIG of {', '.join(loopback_configs)}",
         f'"{name}:2222"   # the name of its service for each task',
         value,

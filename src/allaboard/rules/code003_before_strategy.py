@@ -53,8 +53,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if earlier_call is None:
             continue
         yield Claim(
-            summary="TensorFlow is used before MultiWorkerMirroredStrategy is created, "
-            "which must come first",
+            summary="TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
             evidence=(script.evidence_for(call), script.evidence_for(strategy_call)),
             fix=f"{script.source_line(strategy_call)}   # before line {getattr(earlier_call, 'lineno', 0)}",
             certainty=Certainty.LIKELY,

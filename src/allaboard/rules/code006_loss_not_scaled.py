@@ -60,8 +60,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             summary="the loss is the mean over one replica's batch, and gradients are summed over "
             "all replicas",
             evidence=(script.evidence_for(call), script.evidence_for(script.strategies[0])),
-            fix=f"tf.nn.compute_average_loss({ast.unparse(inner)[:60]}, "
-            "global_batch_size=GLOBAL_BATCH_SIZE)",
+            fix=f"tf.nn.compute_average_loss({ast.unparse(inner)[:60]}, global_batch_size=GLOBAL_BATCH_SIZE)",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
@@ -169,8 +168,7 @@ RULE = Rule(
         ),
         "a mean": (
             ScriptFacts(source=_STEP.replace("LOSS", "tf.reduce_mean(loss_object(y, model(x)))")),
-            "the loss is the mean over one replica's batch, and gradients are summed over all "
-            "replicas",
+            "the loss is the mean over one replica's batch, and gradients are summed over all replicas",
         ),
         "a loss object that averages": (
             ScriptFacts(source=_OBJECT.replace("ARGUMENTS", "from_logits=True")),

@@ -175,8 +175,7 @@ RULE = Rule(
             ScriptFacts(
                 source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"
             ),
-            "sync_global_devices is entered only where jax.process_index() == 0: "
-            "it waits for all ranks",
+            "sync_global_devices is entered only where jax.process_index() == 0: it waits for all ranks",
         ),
         "in accelerate": (
             ScriptFacts(
@@ -334,8 +333,7 @@ RULE = Rule(
                 "        dist.barrier()\n    def fit(self):\n"
                 "        if self.rank == 0:\n            self.save()\n"
             ),
-            "barrier in line 6 (by self.save()) is entered only where self.rank == 0: "
-            "it waits for all ranks",
+            "barrier in line 6 (by self.save()) is entered only where self.rank == 0: it waits for all ranks",
         ),
         "one rank evaluates, and lets itself go first": (
             ScriptFacts(
@@ -356,8 +354,7 @@ RULE = Rule(
             ScriptFacts(
                 source=_HEAD + _DECORATOR + "@first\ndef report(x):\n    dist.reduce(x, 0)\n"
             ),
-            "reduce is entered only by one rank: @first lets no other run report, "
-            "and it waits for all ranks",
+            "reduce is entered only by one rank: @first lets no other run report, and it waits for all ranks",
         ),
         "Lightning reduces what one rank logs": (
             ScriptFacts(source=_LIGHTNING.replace("SYNC", "True")),
@@ -365,8 +362,7 @@ RULE = Rule(
         ),
         "a callback of Horovod on one rank": (
             ScriptFacts(source=_CALLBACKS.replace("LIST", "[]").replace("CALL", _BROADCAST)),
-            "BroadcastGlobalVariablesCallback is called only where hvd.rank() == 0: "
-            "all ranks must call it",
+            "BroadcastGlobalVariablesCallback is called only where hvd.rank() == 0: all ranks must call it",
         ),
     },
     silent_on={

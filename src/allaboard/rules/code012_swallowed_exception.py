@@ -258,13 +258,11 @@ RULE = Rule(
         ),
         "printed and forgotten": (
             ScriptFacts(source=_LOOP.replace("HANDLER", "print(error)")),
-            "an exception in the training step is swallowed, and this rank goes on without its "
-            "peers",
+            "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
         "around the function of a step": (
             ScriptFacts(source=_STEP_FUNCTION.replace("HANDLER", "continue")),
-            "an exception in the training step is swallowed, and this rank goes on without its "
-            "peers",
+            "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
         "around the loop": (
             ScriptFacts(source=_AROUND_LOOP.replace("HANDLER", "print(error)")),

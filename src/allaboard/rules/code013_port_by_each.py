@@ -231,8 +231,7 @@ RULE = Rule(
             ScriptFacts(
                 source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank)")
             ),
-            "each process computes MASTER_PORT from its own rank before it joins: no two of "
-            "them agree",
+            "each process computes MASTER_PORT from its own rank before it joins: no two of them agree",
         ),
         "two functions": (
             ScriptFacts(source=_TWO_FUNCTIONS),

@@ -229,8 +229,7 @@ RULE = Rule(
                 "        self.model = DDP(Net())\n    def validate(self, x):\n        self.model(x)\n"
                 "    def fit(self):\n        if self.rank == 0:\n            y = self.model(x)\n"
             ),
-            "the DDP model self.model, whose forward broadcasts its buffers, runs only where "
-            "self.rank == 0",
+            "the DDP model self.model, whose forward broadcasts its buffers, runs only where self.rank == 0",
         ),
         "FSDP": (
             ScriptFacts(

@@ -36,9 +36,8 @@ def _spawned_call(facts: ScriptFacts) -> Iterator[Claim]:
             f", {ast.unparse(k)}" for k in call.keywords if k.arg not in (keyword, "args")
         )
         yield Claim(
-            summary=f"{passed.func.id} is called here, in this process, and {short} gets what it "
-            f"returns, None: "
-            "it never starts another process",
+            summary=f"{passed.func.id} is called here, in this process, and {short} gets what it returns, "
+            "None: it never starts another process",
             evidence=(script.evidence_for(call),),
             fix=f"{ast.unparse(call.func)}({'target=' if keyword == 'target' else ''}{passed.func.id}, "
             f"args=({arguments}{comma}){other_keywords})"
@@ -79,10 +78,9 @@ def _local_rank_as_rank(facts: ScriptFacts) -> Iterator[Claim]:
             if not hosts:
                 continue
             yield Claim(
-                summary=f"rank={parameter} is the process's number on its own host, and "
-                f"world_size counts all "
-                f"hosts ({hosts} times {ast.unparse(count)}): every host has rank 0, and the last ranks "
-                f"never come",
+                summary=f"rank={parameter} is the process's number on its own host, and world_size counts "
+                f"all hosts ({hosts} times {ast.unparse(count)}): every host has rank 0, and the last ranks "
+                "never come",
                 evidence=(script.evidence_for(init), script.evidence_for(launch.call)),
                 fix=f"rank=NODE_RANK * {ast.unparse(count)} + {parameter}   # NODE_RANK: 0 on the first host",
                 certainty=Certainty.LIKELY,
@@ -175,8 +173,7 @@ number as its first argument.
             "Process": (
                 _HEAD + "def work(rank):\n    run(rank)\nmp.Process(target=work(0)).start()\n",
                 "work is called here, in this process, and Process gets what it returns, None: it never "
-                "starts "
-                "another process",
+                "starts another process",
             ),
         },
         silent_on={
@@ -209,8 +206,7 @@ Add the host's share: `rank = node_rank * gpus_per_host + gpu`.
             "two hosts": (
                 _HEAD + _HOSTS.replace("RANK", "gpu"),
                 "rank=gpu is the process's number on its own host, and world_size counts all hosts "
-                "(args.nodes "
-                "times args.gpus): every host has rank 0, and the last ranks never come",
+                "(args.nodes times args.gpus): every host has rank 0, and the last ranks never come",
             ),
         },
         silent_on={

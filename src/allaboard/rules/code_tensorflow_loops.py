@@ -206,8 +206,7 @@ Reduce it by `tf.distribute.ReduceOp.SUM`.
             "compute_average_loss": (
                 _MIRRORED,
                 "each replica's loss is divided by the global batch already, and MEAN divides by the "
-                "replicas "
-                "again: the loss that is shown is too small by their number",
+                "replicas again: the loss that is shown is too small by their number",
             )
         },
         silent_on={
@@ -235,9 +234,8 @@ own, this script is right: ignore the rule there.
         fires_on={
             "one script for all": (
                 _SERVERS,
-                "every task that runs this script becomes a coordinator: workers and parameter servers "
-                "have to "
-                "start a server, and nothing here does",
+                "every task that runs this script becomes a coordinator: workers and parameter servers have "
+                "to start a server, and nothing here does",
             ),
             "servers that go on": (
                 _GOES_ON,

@@ -56,9 +56,8 @@ def _differs(script: Script, seed: ast.expr) -> bool:
 
 def _order_claim(script: Script, node: ast.AST, other_node: ast.AST, reason: str) -> Claim:
     return Claim(
-        summary=f"{reason}, and the DistributedSampler splits an order that all ranks must share: they "
-        f"train on "
-        "some samples twice and on others never",
+        summary=f"{reason}, and the DistributedSampler splits an order that all ranks must share: they train "
+        "on some samples twice and on others never",
         evidence=(script.evidence_for(node), script.evidence_for(other_node)),
         fix="DistributedSampler(dataset, seed=SEED)   # the same on all ranks; set_epoch changes the order",
         severity=Severity.WARNING,
@@ -88,9 +87,8 @@ def _loaded_onto_one(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         path = ast.unparse(call.args[0]) if call.args else "path"
         yield Claim(
-            summary="each rank loads the checkpoint onto the GPU that it was saved from: all of them "
-            "take memory of "
-            "that one GPU",
+            summary="each rank loads the checkpoint onto the GPU that it was saved from: all of them take "
+            "memory of that one GPU",
             evidence=(script.evidence_for(call),),
             fix=f'torch.load({path}, map_location="cpu")',
             severity=Severity.WARNING,
@@ -126,9 +124,8 @@ def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
         if loop is None or ".backward(" not in ast.unparse(loop):
             continue
         yield Claim(
-            summary="each rank decides by its own share of the data when to stop: the first that leaves "
-            "the loop "
-            "lets the others wait in their next step",
+            summary="each rank decides by its own share of the data when to stop: the first that leaves the "
+            "loop lets the others wait in their next step",
             evidence=(script.evidence_for(condition), script.evidence_for(loop)),
             fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
             severity=Severity.WARNING,
@@ -154,8 +151,7 @@ _LOOP = (
 )
 _ORDER = (
     ", and the DistributedSampler splits an order that all ranks must share: they train on some samples "
-    "twice "
-    "and on others never"
+    "twice and on others never"
 )
 
 RULES = {
@@ -202,9 +198,8 @@ host then has a context and a copy there, and GPU 0 runs out of memory, although
         fires_on={
             "a resumed model": (
                 _RESUME,
-                "each rank loads the checkpoint onto the GPU that it was saved from: all of them take "
-                "memory of that "
-                "one GPU",
+                "each rank loads the checkpoint onto the GPU that it was saved from: all of them take memory "
+                "of that one GPU",
             )
         },
         silent_on={
@@ -228,9 +223,8 @@ Reduce the value over all ranks before the decision, or let rank 0 decide and br
         fires_on={
             "early stopping": (
                 _LOOP,
-                "each rank decides by its own share of the data when to stop: the first that leaves the "
-                "loop lets the "
-                "others wait in their next step",
+                "each rank decides by its own share of the data when to stop: the first that leaves the loop "
+                "lets the others wait in their next step",
             )
         },
         silent_on={

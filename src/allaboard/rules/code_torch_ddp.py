@@ -241,9 +241,8 @@ walk through the graph in every step.
         fires_on={
             "a layer that is left over": (
                 _HEAD + _NET + "model = DDP(Net().to(0))\n" + _STEP.replace("MODEL", "model"),
-                "a has parameters, and forward never uses it: DDP waits for their gradients and ends "
-                "the second "
-                "step with an error",
+                "a has parameters, and forward never uses it: DDP waits for their gradients and ends the "
+                "second step with an error",
             )
         },
         silent_on={
@@ -281,9 +280,8 @@ Call the wrapper in training. `model.module(...)` is for evaluation on one rank,
         fires_on={
             "by .module": (
                 _HEAD + "model = DDP(net)\n" + _STEP.replace("MODEL", "model.module"),
-                "model.module is trained, and never model, which DDP made of it: no gradient is "
-                "averaged, and "
-                "each rank trains a model of its own",
+                "model.module is trained, and never model, which DDP made of it: no gradient is averaged, "
+                "and each rank trains a model of its own",
             ),
             "by its name before": (
                 _HEAD + "net = make()\nddp = DDP(net)\n" + _STEP.replace("MODEL", "net"),

@@ -125,8 +125,7 @@ Make a tensor for each entry: `[torch.zeros(5) for _ in range(world_size)]`.
             "all_gather": (
                 _HEAD + "out = [torch.zeros(5)] * 2\ndist.all_gather(out, x)\n",
                 "all entries of the list are one tensor: all_gather writes the ranks' values over each "
-                "other, "
-                "and the last one stays",
+                "other, and the last one stays",
             ),
         },
         silent_on={
@@ -154,15 +153,13 @@ Create all groups on all ranks, in the same order, and keep the one that the ran
             "by branches": (
                 _HEAD
                 + "if rank in (0, 3):\n    m = [0, 3]\nelse:\n    m = [1, 2]\ng = dist.new_group(m)\n",
-                "each rank creates the group that it is in, and no other: every rank must create all "
-                "groups, in "
-                "the same order",
+                "each rank creates the group that it is in, and no other: every rank must create all groups, "
+                "in the same order",
             ),
             "by an expression": (
                 _HEAD + "g = dist.new_group([0, 1] if rank < 2 else [2, 3])\n",
-                "each rank creates the group that it is in, and no other: every rank must create all "
-                "groups, in "
-                "the same order",
+                "each rank creates the group that it is in, and no other: every rank must create all groups, "
+                "in the same order",
             ),
         },
         silent_on={
