@@ -56,6 +56,13 @@ been mended, 11 of 16 further ones and two healthy ones (kind "seventh_set") wer
 of 12 in other words of the hard kinds ("eighth_set"), 6 of 14 of older versions and other launchers
 ("ninth_set"; one code was admitted), and 7 of 8 and a healthy one of mixed kinds ("tenth_set").
 
+All these inputs were written by those who wrote the rules. For a set on PyTorch and what stands around
+it (kind "eleventh_set"), 60 logs were taken as strangers had pasted them: cut within a traceback or a
+summary, broken at the width of a terminal, the last line alone, a rank's label before half a line. Of
+four rounds of 15, 5, 8, 7 and 8 were right at the first try, each after the program had been mended
+for the rounds before; of 13 nothing was said, and 2 answers misled. The 27 that the program had to be mended
+for are in the set, written anew and shortened, with four healthy inputs.
+
 The program has been mended for these inputs since, so the share says how well they are answered,
 and not how well new ones will be.
 """

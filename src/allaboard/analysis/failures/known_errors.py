@@ -47,6 +47,11 @@ _ADVICE_TABLE = tuple(
             "(Pipe and RRefs need it, on one host too)",
         ),
         (
+            r"^(?:\[Errno 98\] |\[Errno 48\] )?Address already in use$",
+            "the port is taken: ss -ltnp on that host shows who holds it (an earlier job, or another of this "
+            "host); torchrun --standalone, or a MASTER_PORT of its own for each job",
+        ),
+        (
             r"Default process group has not been initialized",
             "call init_process_group before it, in this very process: a process that spawn or a DataLoader "
             "started has no group yet",

@@ -104,6 +104,8 @@ def final_launcher_error(text: str) -> Traceback | None:
     if not tracebacks:
         return None
     last = tracebacks[-1]
+    if _SPAWNED_RAISED.match(last.message):
+        return None  # the child's own traceback stands below, without its end
     following = [line for line in lines[last.end :] if line.strip()]
     if len(following) > MAX_LINES_AFTER_LAUNCHER or is_at_work(following):
         return None

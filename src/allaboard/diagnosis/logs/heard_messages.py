@@ -5,6 +5,7 @@ Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from allaboard.analysis.failures.launcher_errors import refers_to_error_above
@@ -50,6 +51,7 @@ def related_messages(
     )
     losses = frozenset(h.rule for h in merged if reports_loss(relations_of(h.rule)))
     related = relate_messages(merged, record.last_words, waits, failed_rules, losses)
+    related = _without_vague_nccl(related)
     related = _without_waits_for_failed(without_explained_ends(related, relations_of), relations_of)
     reasons = [
         h
@@ -61,6 +63,17 @@ def related_messages(
     ]
     # What ended the job ended what stood still, or what had failed.
     return [h for h in related if not (h.ended_wait and (reasons or failed_rules))]
+
+
+_VAGUE_NCCL = re.compile(r"NCCL failed: unhandled (?:system|cuda) error$")
+"""All that PyTorch passes on of an error of which NCCL itself has written more."""
+
+
+def _without_vague_nccl(heard: list[Heard]) -> list[Heard]:
+    """Return the messages without NCCL's bare name of an error, if NCCL wrote of it in its own words."""
+    vague = [h for h in heard if _VAGUE_NCCL.match(h.says)]
+    own_words = [h for h in heard if vague and h.rule == vague[0].rule and h not in vague]
+    return [h for h in heard if not (own_words and h in vague)]
 
 
 def _without_waits_for_failed(heard: list[Heard], relations_of: RelationsOf) -> list[Heard]:

@@ -17,7 +17,9 @@ from allaboard.analysis.failures.signal_advice import FATAL_ERROR, crash_advice,
 from allaboard.analysis.log_ends.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.facts import Glimpse, Heard, Raised
 
-_KILLED_CHILD = re.compile(r"the process of local rank \d+ \(pid \d+\) was killed by (SIG[A-Z]+)$")
+_KILLED_CHILD = re.compile(
+    r"the process of local rank (?P<local>\d+) \(pid \d+\) was killed by (?P<signal>SIG[A-Z]+)$"
+)
 """Matches what `parent_process_log` says of torchrun's line on a child."""
 _GCLOUD = "Command execution on worker "
 """In the line of gcloud on a worker whose command failed; all of them write into one log without a prefix."""
@@ -117,8 +119,15 @@ def join_reported_crashes(
         if killed is None:
             continue
         file = message.speakers[0].place.file
-        reports = [h for h in joined if h.speakers[0].place.file == file and _is_of(h, killed[1])]
-        crashes = [g for g in left if g.origin.file == file and _is_unnamed_crash(g, killed[1])]
+        if _is_named_crash_there(left, file, killed) and message in joined:
+            joined.remove(message)
+            continue
+        reports = [
+            h for h in joined if h.speakers[0].place.file == file and _is_of(h, killed["signal"])
+        ]
+        crashes = [
+            g for g in left if g.origin.file == file and _is_unnamed_crash(g, killed["signal"])
+        ]
         if len(reports) == len(crashes) == 1 and (end := crashes[0].exit) is not None:
             left.remove(crashes[0])
             location = crash_place(end.last_line)
@@ -129,9 +138,21 @@ def join_reported_crashes(
     return joined, left
 
 
+def _is_named_crash_there(glimpses: Sequence[Glimpse], file: str, killed: re.Match[str]) -> bool:
+    """Return True if the file tells that the rank of that number ended so: the launcher tells it again."""
+    return any(
+        g.origin.file == file
+        and g.rank == int(killed["local"])
+        and g.exit is not None
+        and g.exit.signal == getattr(signal, killed["signal"], None)
+        and g.exit.last_line.startswith(FATAL_ERROR)
+        for g in glimpses
+    )
+
+
 def _is_of(heard: Heard, signal_name: str) -> bool:
     killed = _KILLED_CHILD.search(heard.says)
-    return killed is not None and killed[1] == signal_name
+    return killed is not None and killed["signal"] == signal_name
 
 
 def _is_unnamed_crash(glimpse: Glimpse, signal_name: str) -> bool:

@@ -7,6 +7,7 @@ rank.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from allaboard.analysis.failures.launcher_errors import LAUNCHER_ERRORS
 from allaboard.analysis.log_ends.post_traceback_output import progress_lines
@@ -20,12 +21,22 @@ _EXCEPTION = re.compile(
     r"(?P<type>[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)): (?P<message>\S.*)"
 )
 _FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d{1,9}), in (.{1,200})$')
+_RECORD = "multiprocessing.errors.error_handler:{"
+_RECORDED = re.compile(
+    re.escape(_RECORD)
+    + r'\s{0,20}"message": \{\s{0,20}"message": "(?P<type>[A-Z]\w{0,80}): (?P<message>[^"\n]{1,1000})"'
+)
+"""Begins what the wrapper of a worker's main function logs (PyTorch 1.9 to 1.13, elastic's error_handler)."""
+MAX_RECORDS = 1000
+"""Exceptions that are read of one log."""
 MAX_FRAME_LINES = 400
 """Lines above the exception among which its frames are looked for."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
+    if recorded := tuple(_recorded_errors(exhibit)):
+        return Testimony(glimpses=recorded)
     if "[rank" not in text or TRACEBACK_HEAD in text:
         return None
     lines = text.split("\n")
@@ -56,6 +67,23 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             exit=Exit(ended_at=0.0, code=1),
         )
     return Testimony(glimpses=tuple(glimpses.values())) if glimpses else None
+
+
+def _recorded_errors(exhibit: Exhibit) -> Iterator[Glimpse]:
+    """Yield what torch's @record wrote of the exception of a worker, as JSON."""
+    text = exhibit.text
+    if _RECORD not in text:
+        return
+    for match, _ in zip(_RECORDED.finditer(text), range(MAX_RECORDS), strict=False):
+        raised = Raised(type=match["type"], message=match["message"][:1000], raised_at=0.0)
+        yield Glimpse(
+            origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
+            rank=exhibit.rank,
+            pid=exhibit.pid,
+            host=exhibit.host,
+            raised=raised,
+            exit=Exit(ended_at=0.0, code=1),
+        )
 
 
 def _is_end_of_traceback(lines: list[str], number: int, label: str) -> bool:

@@ -10,10 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.analysis.failures.bare_exceptions import advice_of_line, explain_bare_exception
+from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     error_message,
     goes_on_after,
+    is_at_work,
     repeated_wait,
 )
 from allaboard.analysis.log_ends.final_errors import (
@@ -65,6 +67,8 @@ _SIGNALS = {
 }
 _LAUNCHER_ORDER = 2
 """Place of a launcher's or shell's error among the ends of one log; see `_End.order`."""
+_EXCEPTION_ORDER = 3
+"""That of an exception's last line."""
 _ABORTS = (
     # A fatal record of glog and abseil, of TensorFlow's logger, and a check without a record.
     re.compile(
@@ -235,6 +239,8 @@ def _last_words(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
             and training_over_line("\n".join(lines[:number]))
         ):
             continue  # a pod that is taken down after its work
+        if end is not None and end.order == _EXCEPTION_ORDER and is_at_work(lines[number + 1 :]):
+            continue  # words of an exception that was caught
         if "kubelet" in line and any(map(_PULLED.search, lines[number + 1 :])):
             continue
         if end is not None and _is_end(lines, last_number, may_output=may_output):
@@ -378,8 +384,11 @@ def _describe_end(
             )
     if match := _SIGNAL_LINE.search(line):
         signal_name = match["code"] or _SIGNALS[match["name"] or match["name2"]]
-        fix = _KILLED_FIX if signal_name in ("SIGKILL", "SIGTERM") else _READ
-        return _End(1, f"a process was ended by {signal_name}: {line.strip()[:120]}", fix)
+        return _End(
+            1,
+            f"a process was ended by {signal_name}: {line.strip()[:120]}",
+            _signal_fix(signal_name),
+        )
     if match := _EXIT_CODE.search(line):
         ended_by = signal.Signals(int(match["code"]) - SHELL_SIGNAL_OFFSET)
         fix = _KILLED_FIX if ended_by is signal.SIGKILL else _READ
@@ -396,8 +405,9 @@ def _describe_end(
         return _End(1, f"a process was ended by {name}: {line.strip()[:80]}", fix)
     if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
         if explained := explain_bare_exception(line):
-            return _End(3, *explained)
-        return _End(3, f"the log ends in an error: {line.strip()[:160]}", advice_of_line(line))
+            return _End(_EXCEPTION_ORDER, *explained)
+        says = f"{ENDS_IN_ERROR}{line.strip()[:160]}"
+        return _End(_EXCEPTION_ORDER, says, advice_of_line(line))
     return None
 
 
@@ -434,6 +444,12 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
     return not has_ended_well(output) and not (
         output and is_same_stream(lines[max(0, number - MAX_LINES_TO_END) : number], output)
     )
+
+
+def _signal_fix(signal_name: str) -> str:
+    if signal_name in ("SIGKILL", "SIGTERM"):
+        return _KILLED_FIX
+    return signal_advice(signal.SIGBUS) if signal_name == "SIGBUS" else _READ
 
 
 def _abort_fix(words: str) -> str:

@@ -20,6 +20,8 @@ _END = re.compile(
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
     r"|#+ Command execution on worker (?P<worker>\d{1,7}) failed with exit status (?P<ssh_status>\d{1,3})\."
     r"[^\n]*"  # gcloud's, of the hosts of a TPU
+    r"|ERROR:composer\.cli\.launcher:(?:Global r|R)ank (?P<composer>\d{1,7})(?: \(PID \d{1,9}\))? "
+    r"(?:crashed with exit code|exited with code) (?P<composer_signal>-\d{1,2})\.?"
     r"|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\."
@@ -29,7 +31,9 @@ _END = re.compile(
     re.MULTILINE,
 )
 _TEARDOWN = re.compile(
-    r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers)", re.M
+    r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers"
+    r"|Waiting up to \d+ seconds for all training processes to terminate)",
+    re.M,
 )
 """From this message on, the parent ends the processes that are left."""
 
@@ -64,9 +68,9 @@ MESSAGES = (
         "(strategies/launchers/subprocess_script.py)",
     ),
     KnownMessage(
-        key=" crashed with exit code ",
-        pattern=r"composer\.cli\.launcher[^\n]{0,40}Rank (?P<rank>\d+) crashed with exit code "
-        r"(?P<code>[1-9]\d{0,2})\.",
+        key="composer.cli.launcher",
+        pattern=r"composer\.cli\.launcher[^\n]{0,40}[Rr]ank (?P<rank>\d+) (?:\(PID \d+\) )?"
+        r"(?:crashed with exit code|exited with code) (?P<code>[1-9]\d{0,2})\b",
         rule="EXIT003",
         says="rank {rank} ended with exit code {code}, and Composer's launcher ended the others",
         fix="read what rank {rank} wrote: Composer prints it below this line",
@@ -197,7 +201,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         reported.add(match["rank"] or "")
         yield Glimpse(
             origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
-            rank=int(match["rank"] or match["named"] or match["worker"] or -1),
+            rank=int(match["rank"] or match["composer"] or match["named"] or match["worker"] or -1),
             host=match["host"] or "",
             pid=int(match["pid"] or 0),
             guess=int(match["index"] or -1),
@@ -215,7 +219,8 @@ def _exit_code(match: re.Match[str]) -> int:
     """Return the exit code, negative for a signal; 0 for a name that is no signal on this system."""
     if match["name"]:
         return -getattr(signal, match["name"], 0)
-    codes = (match[n] for n in ("code", "status", "named_code", "ssh_status", "child", "spawned"))
+    names = ("code", "status", "composer_signal", "named_code", "ssh_status", "child", "spawned")
+    codes = (match[n] for n in names)
     return int(next(c for c in codes if c))
 
 

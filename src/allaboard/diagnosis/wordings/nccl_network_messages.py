@@ -92,6 +92,21 @@ NETWORK_MESSAGES = (
         "error Cannot allocate memory",
         source="from the source of NCCL 2.4 to 2.30 (misc/ibvwrap.cc)",
     ),
+    KnownMessage(
+        key="Call to ibv_reg_",
+        pattern=r"NCCL WARN [^\n]{0,40}Call to (?P<call>ibv_reg_\w*mr\w*) failed(?: with error)? ?:? ?"
+        r"(?:\d+ )?(?P<why>(?!Cannot allocate)[A-Z][^\n]{2,60})",
+        rule="LOG010",
+        says="NCCL could not register memory with the RDMA card ({call}: {why}): memory of the GPU that the "
+        "card may not use, or of a kind that this driver does not know",
+        fix="NCCL_NET_GDR_LEVEL=0 for one run, then NCCL_DMABUF_ENABLE=0, then NCCL_IB_DISABLE=1: which of "
+        "them helps? GPUDirect needs nvidia_peermem (lsmod | grep peermem); PYTORCH_CUDA_ALLOC_CONF without "
+        "expandable_segments; ulimit -l unlimited",
+        proves_not="that a link is broken: nothing was sent yet",
+        sample="node1:1458548:1480527 [0] misc/ibvwrap.cc:182 NCCL WARN Call to ibv_reg_mr_iova2 failed with "
+        "error Invalid argument",
+        source="from the source of NCCL 2.4 to 2.30 (misc/ibvwrap.cc)",
+    ),
     _no_interface(
         "no socket interface found",
         r"(?:Bootstrap|NET/Socket) : no socket interface found",

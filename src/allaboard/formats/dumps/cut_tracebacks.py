@@ -30,6 +30,12 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|[A-Za-z_][\w.]*: "
 )
 """Begins the line that names an exception."""
+_BOX_HEAD = "Traceback (most recent call last) ─"
+_BOX_ROW = re.compile(r"│.*(?:│|\.\.\.|\w)\s*$")
+_BOX_PLACE = re.compile(
+    r"│ (?P<file>/[^\s:]{1,1000}):(?P<line>\d{1,9})(?: in (?P<function>\S{1,200}))?\s"
+)
+_BOX_LINE = re.compile(r"│ ❱ +(?P<line>\d{1,9}) │")
 _ERROR_WORDS = re.compile(
     r"\b\w*(?:Error|Exception)\b|\berror\b|\bfailed\b|mismatch", re.IGNORECASE
 )
@@ -62,7 +68,7 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     ]
     frames = [n for n in numbers if _FRAME.match(lines[n])]
     if len(frames) < 2:
-        return None
+        return _cut_box(lines, numbers)
     following = [lines[n] for n in numbers if n > frames[-1]]
     if len(following) > MAX_LOOSE_LINES or any(map(_ends_traceback, following)):
         return None
@@ -80,6 +86,24 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     above = [m for line in lines[max(0, begin - 2) : begin] if (m := _SPAWNED.match(line))]
     spawned = int(above[-1]["number"]) if above else -1
     return CutTraceback(begin, frame, inner_first[0], spawned, message)
+
+
+def _cut_box(lines: Sequence[str], numbers: Sequence[int]) -> CutTraceback | None:
+    """Return the place that a box of Python's rich shows, of which the beginning and the end are missing."""
+    final = [lines[n] for n in numbers[-MAX_LOOSE_LINES:]]
+    if not final or not all(map(_BOX_ROW.search, final)):
+        return None
+    place: re.Match[str] | None = None
+    found: CutTraceback | None = None
+    for number in numbers:
+        if _BOX_HEAD in lines[number]:
+            return None
+        place = _BOX_PLACE.search(lines[number]) or place
+        shown = _BOX_LINE.search(lines[number])
+        if place is not None and shown is not None and shown["line"] == place["line"]:
+            frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
+            found = CutTraceback(number, frame, frame, -1, "")
+    return found
 
 
 def _ends_traceback(line: str) -> bool:
