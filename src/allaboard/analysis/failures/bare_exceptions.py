@@ -9,6 +9,7 @@ from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.analysis.failures.stated_remedy import stated_remedy
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
@@ -69,4 +70,6 @@ def advice_of_line(line: str) -> str:
         return explained.fix
     if stated := stated_remedy(message):
         return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
-    return COLLECT if match is None else _ABOVE
+    last = COLLECT if match is None else _ABOVE
+    first = advice_by_words(message)
+    return f"{first}; then {last}" if first else last

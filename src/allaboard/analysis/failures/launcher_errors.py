@@ -13,6 +13,8 @@ LAUNCHER_ERRORS = ("ChildFailedError", "ProcessExitedException", "SignalExceptio
 """Exceptions of torchrun and of torch.multiprocessing about the end of a child."""
 SUMMARY_ROW = "\n  exitcode  : "
 """In each entry of torchrun's summary of its workers, whose end may have been cut off."""
+MIN_CUT_CHARS = 6
+"""Characters by which the beginning of such a name is recognised."""
 MAX_LINES_AFTER_LAUNCHER = 12
 """Lines that may follow a launcher's last traceback: the rest of its message, and shells' words."""
 CHILD_ERRORS = ("CalledProcessError",)
@@ -39,7 +41,8 @@ _LAUNCHER_COMMANDS = re.compile(
 )
 _LAUNCHER_COMMAND = re.compile(
     r"Command '?\[?['\"]?(?:\S{0,200}/)?"
-    r"(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|horovodrun|torchrun|deepspeed|srun)['\" ]"
+    r"(?:(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|horovodrun|torchrun|deepspeed|srun)['\" ]"
+    r"|python[\d.]*(?:'?,? '?-u)?'?,? '?-m'?,? '?(?:torch\.distributed\.(?:launch|run)|accelerate\.)\b)"
 )
 """Matches what Python's subprocess says of a launcher that the script itself started."""
 _CHILD_WORDS = re.compile(
@@ -82,6 +85,8 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
         return "ip: " in traceback.message
     if traceback.type == "RuntimeError" and _CHILD_WORDS.match(traceback.message):
         return True
+    if _is_cut_name(traceback):
+        return True
     is_parents = traceback.type in ("Exception", "ProcessRaisedException")
     if is_parents and (not traceback.message.strip() or _SPAWNED_RAISED.match(traceback.message)):
         return any(f.file.replace("\\", "/").endswith(_SPAWN) for f in traceback.frames)
@@ -93,6 +98,14 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
     if _LAUNCHER_COMMAND.match(traceback.message):
         return True
     return any(_LAUNCHER_FILES.search(frame.file) for frame in traceback.frames)
+
+
+def _is_cut_name(traceback: Traceback) -> bool:
+    """Return True if the log breaks off within the name of a launcher's exception."""
+    return not traceback.message.strip() and any(
+        len(traceback.type) >= MIN_CUT_CHARS and name.startswith(traceback.type)
+        for name in LAUNCHER_ERRORS
+    )
 
 
 def final_launcher_error(text: str) -> Traceback | None:

@@ -71,6 +71,15 @@ CAUSES = (
         own=False,
     ),
     Cause(
+        pattern=r"^UnexpectedStatusException: Error for Training job (?P<job>[\w-]{1,120}): "
+        r"(?P<status>\w+)\. Reason: (?P<why>[^\n]{1,160})",
+        says="the training job {job} ended on SageMaker ({status}: {why}); this process only waited for it",
+        fix="aws logs tail /aws/sagemaker/TrainingJobs --log-stream-name-prefix {job}   # the exception "
+        "stands there, a stream for each host (algo-1, algo-2); then allaboard diagnose on what it prints",
+        own=False,
+        vague=True,
+    ),
+    Cause(
         pattern=r"(?:Stop_waiting|wait_canceled) response is expected",
         says="the store of the job gave an answer that a store does not give: something else listens at "
         "MASTER_ADDR:MASTER_PORT, or the process that serves the store was ending",

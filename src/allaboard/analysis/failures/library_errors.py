@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.library_error_causes import CAUSES
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.facts import Frame, Raised, Who
 from allaboard.facts.outcome import Retry
 
@@ -83,11 +84,6 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 """Words of a check of what a library was given."""
-_ADDRESS = re.compile(
-    r"(?<![\w./-])(?:(?:grpc|tcp|http)://)?(?P<host>(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63})"
-    r"{1,6}):(?P<port>\d{2,5})(?![\w:])"
-)
-_CODE_FILE = re.compile(r"\.(?:cc|cpp|cxx|cu|h|hpp|py|go|rs|c|java|scala)$")
 _PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w+)")
 
 
@@ -180,11 +176,8 @@ def _generic_fix(raised: Raised) -> str:
             "says what it refuses"
         )
     collect = "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail says most"
-    address = _ADDRESS.search(first_line) if _TROUBLE.search(first_line) else None
-    if address is None or _CODE_FILE.search(address["host"]):
-        return collect
-    host, port = address["host"], address["port"]
-    return f"from its host: nc -vz {host} {port}   # who is to listen there? Then {collect}"
+    first = advice_by_words(raised.message)
+    return f"{first}; then {collect}" if first else collect
 
 
 def _innermost_frame(raised: Raised) -> Frame | None:

@@ -17,6 +17,7 @@ from allaboard.analysis.failures.library_errors import (
     explain_library_error,
 )
 from allaboard.analysis.failures.lost_peer import has_lost_peer
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     OTHER_THREAD_DOUBT,
@@ -103,10 +104,16 @@ def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:
         rule=UNEXPLAINED_END,
         says=says,
         speakers=(Speaker(member.who.rank, line, raised_at),),
-        fix=failure.fix if failure is not None else COLLECT_LOGS,
+        fix=failure.fix if failure is not None else _first_step(line),
         about=about,
         proves_not="which member failed first: its own log is not among these",
     )
+
+
+def _first_step(line: str) -> str:
+    """Return what to look at by the words of the exception, and then all logs."""
+    first = advice_by_words(line)
+    return f"{first}; then {COLLECT_LOGS}" if first else COLLECT_LOGS
 
 
 def _is_before_losses(heard: Heard, losses: Collection[Heard]) -> bool:

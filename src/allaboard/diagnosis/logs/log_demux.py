@@ -13,7 +13,12 @@ from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 from allaboard.formats.dumps.log_sections import label_sections
-from allaboard.formats.dumps.pasted_text import indent_frames, missing_heads, unquote
+from allaboard.formats.dumps.pasted_text import (
+    indent_frames,
+    missing_heads,
+    unfold_traceback,
+    unquote,
+)
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 BINARY_CHECK_LENGTH = 4096
@@ -51,18 +56,23 @@ def restore_heads(exhibit: Exhibit) -> Exhibit:
         return exhibit
     lines = indent_frames(exhibit.text.split("\n"))
     headless = set(missing_heads(lines))
-    if not headless:
+    unfolded = {
+        n: parts for n, line in enumerate(lines) if len(parts := unfold_traceback(line)) > 1
+    }
+    if not headless and not unfolded:
         data = "\n".join(lines).encode()
         return exhibit if data == exhibit.data else msgspec.structs.replace(exhibit, data=data)
-    restored, numbers = [], []
+    restored: list[str] = []
+    numbers: list[int] = []
     for index, line in enumerate(lines):
         number = exhibit.place_of_line(index).line
         if index in headless:
             restored += [TRACEBACK_HEAD, f"  {line.lstrip()}"]
             numbers += [number, number]
         else:
-            restored.append(line)
-            numbers.append(number)
+            parts = unfolded.get(index, [line])
+            restored += parts
+            numbers += [number] * len(parts)
     return msgspec.structs.replace(
         exhibit, data="\n".join(restored).encode(), numbers=tuple(numbers)
     )

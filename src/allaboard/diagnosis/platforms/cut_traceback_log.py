@@ -17,7 +17,7 @@ _RULE = "LOG012"
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    if 'File "' not in exhibit.text and "│ ❱ " not in exhibit.text:
+    if 'File "' not in exhibit.text and " │ " not in exhibit.text:
         return None
     lines = [_LABEL.sub("", line) for line in exhibit.text.split("\n")]
     found = cut_traceback(lines)

@@ -71,7 +71,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key=" death signal, shutting down workers",
-        pattern=r"Received (?P<number>\d+) death signal, shutting down workers",
+        pattern=r"Received (?:Signals\.)?(?P<number>\d+|SIG[A-Z]+) death signal, shutting down workers",
         rule="EXIT008",
         says="a torchrun was told to end by signal {number}, and ended its workers; others then find the "
         "rendezvous closed",

@@ -30,7 +30,7 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|[A-Za-z_][\w.]*: "
 )
 """Begins the line that names an exception."""
-_BOX_HEAD = "Traceback (most recent call last) ─"
+_BOX_END = re.compile(r"[^│]{0,80}[╰└]─")
 _BOX_ROW = re.compile(r"│.*(?:│|\.\.\.|\w)\s*$")
 _BOX_PLACE = re.compile(
     r"│ (?P<file>/[^\s:]{1,1000}):(?P<line>\d{1,9})(?: in (?P<function>\S{1,200}))?\s"
@@ -77,6 +77,8 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     message = "" if is_python else _message_above(lines, begin)
     if not is_python and not message:
         return None
+    if message and not _is_innermost_first(lines, begin):
+        message = ""  # of a traceback whose head is missing, too
     matches = [m for n in frames if n > begin and (m := _FRAME.match(lines[n])) is not None]
     read = [Frame(m["file"], int(m["line"]), m["function"]) for m in matches]
     inner_first = read if message else read[::-1]
@@ -96,13 +98,16 @@ def _cut_box(lines: Sequence[str], numbers: Sequence[int]) -> CutTraceback | Non
     place: re.Match[str] | None = None
     found: CutTraceback | None = None
     for number in numbers:
-        if _BOX_HEAD in lines[number]:
-            return None
+        if _BOX_END.match(lines[number]):
+            place = found = None
         place = _BOX_PLACE.search(lines[number]) or place
         shown = _BOX_LINE.search(lines[number])
         if place is not None and shown is not None and shown["line"] == place["line"]:
             frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
             found = CutTraceback(number, frame, frame, -1, "")
+    if found is None and place is not None:
+        frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
+        return CutTraceback(numbers[-1], frame, frame, -1, "")
     return found
 
 
@@ -140,6 +145,12 @@ def _has_head(lines: Sequence[str], first: int, number: int) -> bool:
         if above < number and _ends_traceback(lines[above]) and not _FRAME.match(lines[above + 1]):
             return False
     return False
+
+
+def _is_innermost_first(lines: Sequence[str], begin: int) -> bool:
+    """Return True if the first frame below this line is the one that raised."""
+    first = next((n for n in range(begin + 1, len(lines)) if _FRAME.match(lines[n])), len(lines))
+    return any(line.lstrip().startswith("raise ") for line in lines[first + 1 : first + 2])
 
 
 def _message_above(lines: Sequence[str], begin: int) -> str:

@@ -115,3 +115,34 @@ def _end_of_frames(lines: Sequence[str], begin: int) -> int:
         if line[:1] not in ("", " ", "\t", "\r") and not _FRAME.match(line):
             return number
     return min(len(lines), begin + MAX_FRAME_LINES)
+
+
+_FLAT_FRAME = re.compile(r' (?=File "[^"\n]{1,1000}", line \d{1,9}, in )')
+_FLAT_CODE = re.compile(
+    r'(?P<frame>File "[^"\n]{1,1000}", line \d{1,9}, in \S{1,200})(?: (?P<code>.*))?'
+)
+_FLAT_ERROR = re.compile(
+    r" (?P<error>(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)(?:: .*)?)$"
+)
+MAX_FLAT_CHARS = 20_000
+"""Characters of a line that may hold a whole traceback."""
+
+
+def unfold_traceback(line: str) -> list[str]:
+    """Return the lines of a traceback that was written into one line, as failure reasons of services are; the
+    line itself if it holds none."""
+    head = line.find(TRACEBACK_HEAD)
+    if head < 0 or len(line) > MAX_FLAT_CHARS or 'File "' not in line[head:]:
+        return [line]
+    before, *frames = _FLAT_FRAME.split(line[head:])
+    lines = [line[:head].rstrip(), before] if line[:head].strip() else [before]
+    for frame in frames:
+        match = _FLAT_CODE.match(frame)
+        if match is None:
+            return [line]
+        code = match["code"] or ""
+        error = _FLAT_ERROR.search(f" {code}")
+        shown = code[: max(0, error.start() - 1)] if error is not None else code
+        lines += [f"  {match['frame']}", f"    {shown}"]
+        lines += [error["error"]] if error is not None else []
+    return lines

@@ -1,0 +1,182 @@
+"""The first thing to try for an error whose wording is new, by what it is about: an address, a port, a GPU.
+
+Pure. Frameworks word their errors differently, but they name the same things; what to look at follows from
+these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_NUMBERS = r"(?!0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}"
+_NAME = r"[A-Za-z][\w-]{1,62}(?:\.[\w-]{1,62}){0,8}"
+_SOURCE = r"[\w-]{1,80}\.(?:cc|cpp|cu|cuh|h|hpp|py|c|go|rs):"
+_ADDRESS = re.compile(
+    rf"\[(?:::ffff:)?(?P<host>{_NUMBERS}|{_NAME})\]:(?P<port>\d{{2,5}})\b"
+    rf"|\((?P<host2>{_NUMBERS}|{_NAME}), (?P<port2>\d{{2,5}})\)"
+    rf"|(?<![\w./:\[])(?P<host3>{_NUMBERS}|(?=[^:\s]{{0,80}}[.-])(?!{_SOURCE}){_NAME})"
+    r":(?P<port3>\d{4,5})\b(?!:)"
+)
+"""An address as sockets' messages write it: of numbers, or of a name with a dot or a hyphen in it."""
+_CONNECTING = re.compile(
+    r"connect|refused|unreachable|time(?:d )?[ -]?out|reset|closed|no route|deadline", re.IGNORECASE
+)
+_PORT_TAKEN = re.compile(
+    r"address (?:is )?already in use|EADDRINUSE|failed to (?:bind|listen)|cannot bind"
+    r"|bind(?:ing)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)|start gRPC server"
+    r"|start RPC server",
+    re.IGNORECASE,
+)
+_NO_NAME = re.compile(
+    r"name or service|name resolution|resolve|unknown host|host not found"
+    r"|find (?:the )?address for|getaddrinfo",
+    re.IGNORECASE,
+)
+_HELD_BY = re.compile(
+    r"(?:in use|held|used|locked) by (?:the )?process (?:with pid )?(?P<pid>\d{2,9})"
+)
+_DEVICE_FILE = re.compile(r"(?P<path>/dev/[\w/]{2,40})")
+_GPU_ACCESS = re.compile(
+    r"illegal (?:memory|address|instruction)|launch failure|misaligned|device-side|hardware exception",
+    re.IGNORECASE,
+)
+_GPU = re.compile(
+    r"\b(?:CUDA|GPU|cuda:\d|HIP|ROCm|cuDNN|cuBLAS|CUBLAS\w*|CUDNN\w*|StreamExecutor)\b"
+)
+_TPU = re.compile(r"\bTPU\b|libtpu")
+_NCCL = re.compile(r"\bNCCL\b|nccl[A-Z]\w+")
+_GLOO = re.compile(r"\b[gG]loo\b|gloo/transport")
+_MEETING = re.compile(
+    r"rendezvous|barrier|store|init(?:ializ)?ing process group|world[_ ]size|Connect\(\)"
+    r"|coordinat|register",
+    re.IGNORECASE,
+)
+_LATE = re.compile(
+    r"time(?:d )?[ -]?out|DEADLINE|did not (?:join|arrive|answer)|closed", re.IGNORECASE
+)
+_MEMORY = re.compile(
+    r"out of memory|cannot allocate|memory limit|physical memory|\bOOM\b|bad_alloc", re.IGNORECASE
+)
+_DISK = re.compile(
+    r"no space left|disk quota|file write failed|unexpected pos|PytorchStreamWriter", re.IGNORECASE
+)
+_NOT_INSTALLED = re.compile(
+    r"['\"]?(?P<name>[A-Za-z][\w.-]{1,40})['\"]? (?:is )?(?:not installed|command not found)"
+    r"|doesn't have (?P<name2>\w+) "
+    r"built in|Unable to load (?P<name3>\w+) library",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(
+    r"\b(?P<name>[A-Z][A-Z0-9]{2,}(?:_[A-Z0-9]+)+) (?:is )?not (?:found|set|defined)"
+)
+_RANK = re.compile(
+    r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|process|task) (?P<rank2>\d{1,6})\b(?! [<>=])"
+)
+_RANK_RANGE = re.compile(r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE)
+_POD = re.compile(r'\bpod "(?P<pod>[a-z0-9][\w.-]{1,252})"')
+MAX_ADVICE = 2
+"""Things to try that are named; more are no first step."""
+
+
+class _Topic(NamedTuple):
+    """What an error may be about, and what to look at then."""
+
+    words: re.Pattern[str]
+    advice: str
+
+
+_TOPICS = (
+    _Topic(
+        _PORT_TAKEN,
+        "on that host: ss -ltnp   # who holds the port? Each job needs a MASTER_PORT of its own",
+    ),
+    _Topic(
+        _RANK_RANGE,
+        "echo $RANK $WORLD_SIZE   # on that host: a rank from 0 to the world size less one",
+    ),
+    _Topic(
+        _MEMORY,
+        "on that host: free -g; dmesg -T | grep -iE 'oom|killed'; need less memory, or ask for more",
+    ),
+    _Topic(_DISK, "on that host: df -h; df -i   # of the folder that it writes to; quota -s"),
+    _Topic(
+        _GPU_ACCESS,
+        "CUDA_LAUNCH_BLOCKING=1 for one run names the line (compute-sanitizer the kernel); on that "
+        "host: nvidia-smi; "
+        "dmesg -T | grep -i xid",
+    ),
+    _Topic(
+        _NO_NAME,
+        "getent ahosts $(hostname); cat /etc/hosts   # on each host: does each name lead to an "
+        "address that the "
+        "others reach? GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME choose the interface",
+    ),
+    _Topic(
+        _GLOO,
+        "export GLOO_SOCKET_IFNAME=NAME   # the interface that the others reach: ip -br address",
+    ),
+    _Topic(
+        _NCCL,
+        "run once with NCCL_DEBUG=INFO: its WARN line tells the call that failed, and on which host",
+    ),
+    _Topic(
+        _TPU,
+        "see whether another process holds the TPU (lsof /dev/accel* /dev/vfio/*), and that all its hosts "
+        "run: gcloud compute tpus tpu-vm describe NAME",
+    ),
+    _Topic(
+        _GPU,
+        "on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK   # does each process "
+        "see a GPU of its "
+        "own? The driver's version: nvidia-smi",
+    ),
+)
+
+
+def advice_by_words(message: str) -> str:
+    """Return what to look at first, by the things that the message names; "" if it names none of them."""
+    found = [*_named_things(message)]
+    found += [topic.advice for topic in _TOPICS if topic.words.search(message)]
+    if _MEETING.search(message) and _LATE.search(message):
+        found.append(
+            "count the processes that were started against WORLD_SIZE (torchrun on every host, with "
+            "one --nnodes, "
+            "one endpoint: HOST:PORT of the first host), and read the log of rank 0, which serves "
+            "the meeting"
+        )
+    return "; ".join(found[:MAX_ADVICE])
+
+
+def _named_things(message: str) -> Iterator[str]:
+    """Yield what to do about each thing that the message calls by its name."""
+    if held := _HELD_BY.search(message):
+        pid = held["pid"]
+        yield f"ps -fp {pid}   # it holds what is wanted: end it if it is left over (kill {pid})"
+    elif (device := _DEVICE_FILE.search(message)) and "/dev/shm" not in device["path"]:
+        yield f"lsof {device['path']}; ls -l {device['path']}   # on that host: who holds it, who may use it?"
+    if pod := _POD.search(message):
+        yield f"kubectl describe pod {pod['pod']}   # its events say why"
+    if missing := _NOT_INSTALLED.search(message):
+        name = missing["name"] or missing["name2"] or missing["name3"]
+        yield (
+            f"install {name} on every host, in the environment that runs (which {name}; pip show {name}), or "
+            "choose a backend or launcher that is there"
+        )
+    if variable := _VARIABLE.search(message):
+        launcher = "srun" if variable["name"].startswith("SLURM") else "a launcher that sets it"
+        yield f"start it with {launcher}: {variable['name']} is not in its environment"
+    if (address := _ADDRESS.search(message)) and _CONNECTING.search(message):
+        host = address["host"] or address["host2"] or address["host3"]
+        port = address["port"] or address["port2"] or address["port3"]
+        if host.startswith("127."):
+            yield (
+                "getent ahosts $(hostname)   # on each host: where it shows 127.x, take the name "
+                "off that line of "
+                "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME of the interface that the others reach"
+            )
+        else:
+            yield f"from this host: nc -vz {host} {port}; read the log of the process on {host}"
+    if rank := _RANK.search(message):
+        yield f"read the log of rank {rank['rank'] or rank['rank2']}, which it names"
