@@ -34,9 +34,15 @@ def test_a_spawned_process_is_named() -> None:
 
 def test_frames_below_their_message_belong_to_it() -> None:
     message = "Error(s) in loading state_dict for Linear:"
-    found = cut_traceback([message, "\tsize mismatch for weight", *STEP, *MAIN])
+    raised = [STEP[0], "    raise RuntimeError("]
+    found = cut_traceback([message, "\tsize mismatch for weight", *raised, *MAIN])
     assert found is not None and found.message == f"{message} size mismatch for weight"
     assert found.frame.line == 5
+
+
+def test_frames_from_the_outermost_on_have_lost_their_head_too() -> None:
+    found = cut_traceback(["Error executing job with overrides: []", *MAIN, *STEP])
+    assert found is not None and not found.message and found.frame.line == 5
 
 
 @pytest.mark.parametrize(

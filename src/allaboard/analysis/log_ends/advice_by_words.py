@@ -25,8 +25,7 @@ _CONNECTING = re.compile(
 )
 _PORT_TAKEN = re.compile(
     r"address (?:is )?already in use|EADDRINUSE|failed to (?:bind|listen)|cannot bind"
-    r"|bind(?:ing)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)|start gRPC server"
-    r"|start RPC server",
+    r"|bind(?:ing)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)",
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
