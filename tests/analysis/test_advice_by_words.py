@@ -16,6 +16,7 @@ from allaboard.analysis.log_ends.advice_by_words import advice_by_words
         ("ring: peer [10.1.0.7]:4411 refused the link", "nc -vz 10.1.0.7 4411"),
         ("cannot connect to (gpu-7, 29500)", "nc -vz gpu-7 29500"),
         ("connection to node-3.lab:7777 timed out", "nc -vz node-3.lab 7777"),
+        ("cannot connect to grpc://192.0.2.9:8470. Deadline", "nc -vz 192.0.2.9 8470"),
         ("connect [127.0.1.1]:38373: Connection refused", "/etc/hosts"),
         ("ring: Address already in use", "ss -ltnp"),
         ("CUDA: an illegal memory access was seen", "CUDA_LAUNCH_BLOCKING=1"),

@@ -16,7 +16,7 @@ _SOURCE = r"[\w-]{1,80}\.(?:cc|cpp|cu|cuh|h|hpp|py|c|go|rs):"
 _ADDRESS = re.compile(
     rf"\[(?:::ffff:)?(?P<host>{_NUMBERS}|{_NAME})\]:(?P<port>\d{{2,5}})\b"
     rf"|\((?P<host2>{_NUMBERS}|{_NAME}), (?P<port2>\d{{2,5}})\)"
-    rf"|(?<![\w./:\[])(?P<host3>{_NUMBERS}|(?=[^:\s]{{0,80}}[.-])(?!{_SOURCE}){_NAME})"
+    rf"|(?<![\w./:\[])(?:(?:grpc|tcp|http)://)?(?P<host3>{_NUMBERS}|(?=[^:\s]{{0,80}}[.-])(?!{_SOURCE}){_NAME})"
     r":(?P<port3>\d{4,5})\b(?!:)"
 )
 """An address as sockets' messages write it: of numbers, or of a name with a dot or a hyphen in it."""
