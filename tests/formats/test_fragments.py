@@ -36,6 +36,7 @@ PASTED = {
     ),
     "prose before a piece": ("Dear all, this hangs:\n```\nf()\n```\nWhy?\n", "f()", True),
     "a cut piece with a fence": ("```python\na = 1\nf(x,\n", "a = 1\npass", True),
+    "prose without a fence": ("I'm training on 4 nodes, by Slurm.\n\nf()\n", "f()", True),
     "nothing under a loop": ("for x in y:\n    # here\nf()\n", "for x in y:\n    pass\nf()", False),
     "a slip of one column": ("if a:\n    f()\n   g()\n", "if a:\n    f()\n    g()", False),
     "the last statement is cut": ("a = 1\ndef f(\n", "a = 1\npass", False),

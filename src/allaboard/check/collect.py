@@ -212,7 +212,13 @@ def _start_problems(
 
 def _launch_problems(path: str, parsed: Parsed, paths: Sequence[str]) -> Iterator[Problem]:
     """Yield what contradicts each other in a batch script and the files that its commands name."""
-    if parsed.shell_script is None or not _STARTS_SEVERAL.search(parsed.text):
+    if parsed.shell_script is None:
+        return
+    if "job_name" in parsed.text:
+        from allaboard.check.launched.repeated_task import repeated_tasks
+
+        yield from repeated_tasks(parsed.shell_script)
+    if not _STARTS_SEVERAL.search(parsed.text):
         return
     from allaboard.check.launched.command_and_hostfile import hostfile_problems
     from allaboard.check.launched.deepspeed_batch import batch_problems

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from allaboard.formats.python.pieces.paste_marks import (
     has_fences,
+    is_prose,
     without_diff,
     without_marks,
     without_prose,
@@ -139,6 +140,10 @@ class _Mending:
             self.lines[number] = f"{match[1]}pass"
             return
         is_last = not any(_CODE.match(below) for below in self.lines[number + 1 :])
+        if is_prose(line) and (is_last or self._code_before(number) < 0):
+            self.lines[number] = ""
+            self.has_marks = True
+            return
         self.is_cut = (self.is_cut or not self.has_errors) and (
             "was never closed" in message or is_last
         )

@@ -7,6 +7,7 @@ import re
 
 _FENCE = re.compile(r"(?:```|~~~)[\w+-]*[ \t]*$")
 _FENCE_BEFORE_CODE = re.compile(r"(?:```|~~~)(?=\S+ )")
+_PROSE = re.compile(r"\s{0,8}[A-Za-z][\w'-]{0,30}(?:[,;.]? [\w'-]{1,30}){3,60}[ .,:;!?]{0,4}\Z")
 _FENCE_LINE = re.compile(r"\s{0,8}(?:```|~~~)[\w+-]*[ \t]*$")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.) |(?:In \[\d+\]: )|>>>$")
 _BACKTICK = re.compile(r"^\s*`|`\s*$")
@@ -52,3 +53,8 @@ def without_prose(lines: list[str], begins_with_code: bool) -> list[str]:
 def has_fences(lines: list[str]) -> bool:
     """Return True if fences part a text."""
     return any(map(_FENCE_LINE.match, lines))
+
+
+def is_prose(line: str) -> bool:
+    """Return True if a line is a sentence: four words or more, and nothing that only code has."""
+    return _PROSE.match(line) is not None
