@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from allaboard.check.collect import configuration_sources, from_files, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.read_file import MAX_FILE_NBYTES, read_source
 from allaboard.check.run_rules import judge_configuration
 from allaboard.check.size_limits import MAX_CHARS_BY_KIND
-from allaboard.facts import Finding
+from allaboard.facts import Finding, Material
 
 
 def found(tmp_path: Path, name: str, content: str | bytes) -> list[Finding]:
@@ -206,7 +205,7 @@ def test_variables_of_any_content(variables: dict[str, str]) -> None:
     from allaboard.check.collect import Gathered
 
     config = resolve_material(
-        "environment", environment_material(variables), configuration_sources()
+        "environment", Material.from_environment(variables), configuration_sources()
     )
     findings = judge_configuration(Gathered([config]))
     assert not any("own reader" in f.summary for f in findings), [f.summary for f in findings]

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.report.check_schema import check_schema
+from allaboard.report.schemas import check_schema
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from allaboard.check.collect import configuration_sources, from_files, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.read_file import Source
 from allaboard.check.source_material import Parsed, parse_source
 from allaboard.cli.spec import TARGETS, main
 from allaboard.configuration.spec import list_tasks
 from allaboard.configuration.spec.conversion_choices import complete_for_writer
-from allaboard.facts import ClusterSpec, sample_config_facts
+from allaboard.facts import ClusterSpec, Material, sample_config_facts
 from allaboard.options.usage_error import UsageError
 from allaboard.rules.cfg013_rank_range import RULE
 from environments import read_environment
@@ -54,7 +53,9 @@ LISTED = ("dstack", "hostfile", "kubernetes", "lsf", "mpirun", "sagemaker", "sky
 
 def spec_of(path: Path) -> ClusterSpec:
     if path.suffix == ".env":
-        return resolve_material("x", environment_material(read_environment(path)), SOURCES).spec
+        return resolve_material(
+            "x", Material.from_environment(read_environment(path)), SOURCES
+        ).spec
     return next(c.spec for c in from_files([str(path)]).configs if c.parts)
 
 

@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from allaboard.check.collect import Gathered, configuration_sources, from_files, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge_configuration
-from allaboard.facts import Finding, LocalHost
+from allaboard.facts import Finding, LocalHost, Material
 from environments import read_environment
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -31,7 +30,7 @@ def judged(path: Path) -> list[Finding]:
     if path.suffix == ".env":
         variables = read_environment(path)
         config = resolve_material(
-            "environment", environment_material(variables), configuration_sources()
+            "environment", Material.from_environment(variables), configuration_sources()
         )
         host = DEBIAN if "DEBIAN" in variables else HOST
         return judge_configuration(Gathered([msgspec.structs.replace(config, host=host)]))

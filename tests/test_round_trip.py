@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.file_types import kind_of
 from allaboard.check.read_file import Source
 from allaboard.check.run_rules import judge_configuration
 from allaboard.check.source_material import Parsed, parse_source
 from allaboard.configuration.spec import list_tasks
-from allaboard.facts import ClusterSpec, Machine, Origin, Value
+from allaboard.facts import ClusterSpec, Machine, Material, Origin, Value
 
 SOURCES = configuration_sources()
 LABEL = st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True)
@@ -174,7 +173,7 @@ def judged(name: str, text: str) -> None:
 
 
 def seen(variables: dict[str, str]) -> None:
-    config = resolve_material("environment", environment_material(variables), SOURCES)
+    config = resolve_material("environment", Material.from_environment(variables), SOURCES)
     for finding in judge_configuration(Gathered([config])):
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
 

@@ -11,7 +11,7 @@ import pytest
 from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.faces.notify.notify_settings import NotifySettings
 from allaboard.formats.redaction import redact_command
-from allaboard.formats.secret_flags import SECRET_FLAGS
+from allaboard.formats.secret_names import SECRET_FLAGS
 from allaboard.options.command_parser import build_parser
 from allaboard.options.notify_options import MAX_URLS, choose_notifications
 from allaboard.options.reporting import choose_reporters

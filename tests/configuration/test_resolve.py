@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from allaboard.check.collect import configuration_sources, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.configuration import resolve
 from allaboard.configuration.launcher_context import read_launcher_context
 from allaboard.configuration.spec.merge import LAYERS, PRECEDENCE
@@ -41,7 +40,7 @@ ENVIRONMENTS = {str(f.relative_to(CORPUS)): read_environment(f) for f in FILES}
 def checked(variables: Mapping[str, str]) -> ClusterSpec:
     """What `allaboard check` reads, by the full path: all sources, all plug-ins."""
     return resolve_material(
-        "environment", environment_material(dict(variables)), configuration_sources()
+        "environment", Material.from_environment(dict(variables)), configuration_sources()
     ).spec
 
 
@@ -158,7 +157,7 @@ class Recorder(dict[str, Value]):
 def test_a_source_reads_no_variable_that_the_table_lacks(name: str) -> None:
     declared = set(SOURCE_VARIABLES[name].names)
     for variables in ENVIRONMENTS.values():
-        recorder = Recorder(environment_material(dict(variables)).variables)
+        recorder = Recorder(Material.from_environment(dict(variables)).variables)
         list(configuration_sources()[name].read(Material(kind="environment", variables=recorder)))
         assert recorder.asked <= declared
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from allaboard.check.contrib_learn import read_as_contrib_learn
-from allaboard.check.environment import environment_material
 from allaboard.check.sibling_scripts import with_siblings
 from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import count_hosts, merge_parts
@@ -93,7 +92,7 @@ def from_environment(variables: Mapping[str, str]) -> Gathered:
     from allaboard.check.local_host import read_local_host
 
     config = resolve_material(
-        "environment", environment_material(variables), configuration_sources()
+        "environment", Material.from_environment(variables), configuration_sources()
     )
     # What its interfaces have is told where an address means this host alone, to each of several.
     host = read_local_host(addresses=count_hosts(config.spec) > 1)

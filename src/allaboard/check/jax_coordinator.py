@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge_configuration
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.facts import Material, Origin, Value
@@ -26,7 +25,7 @@ def check_coordinator_address(argument: str | None, variable: str) -> None:
         value = Value(argument, Origin(flag=f"initialize({ARGUMENT}=)"))
         material = Material(kind="python", calls=((CALL, {ARGUMENT: value}),))
     else:
-        material = environment_material({VARIABLE: variable})
+        material = Material.from_environment({VARIABLE: variable})
     findings = judge_configuration(
         Gathered([resolve_material("environment", material, configuration_sources())]),
         select=(load_rule(ADDRESS_RULE).code,),

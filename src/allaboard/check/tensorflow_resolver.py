@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge_configuration
 from allaboard.errors import AllaboardError
-from allaboard.facts import ClusterSpec, Finding
+from allaboard.facts import ClusterSpec, Finding, Material
 
 
 class ConfigurationError(AllaboardError, ValueError):
@@ -50,7 +49,7 @@ def check_cluster(
         literal = {job: list(tasks) for job, tasks in cluster.items()}
         environment["TF_CONFIG"] = json.dumps({"cluster": literal, "task": task})
     config = resolve_material(
-        "environment", environment_material(environment), configuration_sources()
+        "environment", Material.from_environment(environment), configuration_sources()
     )
     errors = [f for f in judge_configuration(Gathered([config])) if f.severity == "error"]
     if errors:

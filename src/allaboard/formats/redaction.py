@@ -19,8 +19,13 @@ from allaboard.formats.client_passwords import (
     redact_client_passwords,
 )
 from allaboard.formats.named_secrets import redact_named_secrets, redact_variables_of_pods
-from allaboard.formats.secret_flags import SECRET_FLAGS
-from allaboard.formats.secret_names import KEYWORD_HINTS, REDACTED, is_secret_name, is_secret_value
+from allaboard.formats.secret_names import (
+    KEYWORD_HINTS,
+    REDACTED,
+    SECRET_FLAGS,
+    is_secret_name,
+    is_secret_value,
+)
 from allaboard.formats.token_forms import redact_forms
 
 MIN_SECRET_LENGTH = 6

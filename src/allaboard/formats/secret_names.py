@@ -1,10 +1,13 @@
-"""Names under which secrets stand, and what a value must look like to be one."""
+"""Names and options under which secrets stand, and what a value must look like to be one."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
+SECRET_FLAGS = frozenset(["--notify", "--heartbeat-url", "--on-finding", "--otlp"])
+"""Options of allaboard whose values are secrets: whoever knows the URL of a chat, a pager or a monitor may
+write there; a command may contain a password."""
 REDACTED = "(redacted)"
 """Replaces a secret."""
 MIN_RANDOM_LENGTH = 16

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.formats.secret_flags import SECRET_FLAGS
-from allaboard.formats.secret_names import REDACTED
+from allaboard.formats.secret_names import REDACTED, SECRET_FLAGS
 
 
 def without_secret_values(arguments: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allaboard.facts import FEED_VERSION, Report
 from allaboard.feed.messages import Message, Request
-from allaboard.report.check_schema import check_schema
+from allaboard.report.check_report import SCHEMA_VERSION, CheckReport
 from allaboard.report.diagnosis import diagnosis_schema
 from allaboard.report.json_schema import json_schema_of
 from allaboard.report.preflight import preflight_schema
@@ -19,10 +19,18 @@ SCHEMAS: dict[str, Callable[[], object]] = {
     "report.schema.json": partial(json_schema_of, Report),
     "diagnosis.schema.json": diagnosis_schema,
     "preflight.schema.json": preflight_schema,
-    "check.json": check_schema,
+    "check.json": lambda: check_schema(),
     "feed.schema.json": lambda: feed_schema(),
 }
 """Name of each schema's file, and the function that makes its content."""
+
+
+def check_schema() -> dict[str, object]:
+    """Return the JSON Schema of what `check --format json` prints."""
+    return json_schema_of(CheckReport) | {
+        "$id": f"allaboard/check/{SCHEMA_VERSION}",
+        "title": "What `allaboard check --format json` prints",
+    }
 
 
 def feed_schema() -> dict[str, object]:

@@ -15,7 +15,6 @@ from allaboard.analysis.stacks.stack_crowds import (
 )
 from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
-from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge_configuration
 from allaboard.diagnosis.live.absent_ranks import explain_absent_rank
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
@@ -35,6 +34,7 @@ from allaboard.facts import (
     Finding,
     HostLook,
     JobView,
+    Material,
     Member,
     Pasted,
     Phase,
@@ -167,7 +167,9 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
         who = process.member.who
         name = f"pid {who.pid}" + (f" of {who.host}" if len({p.member.who.host for p in ranks}) > 1
                                    else "")  # fmt: skip
-        configs.append(resolve_material(name, environment_material(process.variables), sources))
+        configs.append(
+            resolve_material(name, Material.from_environment(process.variables), sources)
+        )
     subjects = [(c.subject, c.spec) for c in configs if c.parts]
     pasted = [Pasted(specs=tuple(subjects))] if len(subjects) > 1 else []
     findings = judge_configuration(Gathered(configs=configs, job_views=pasted), ("CFG", "ENV"))
