@@ -34,5 +34,10 @@ def _write_private(path: Path, data: bytes) -> None:
     """Write a file that only this user can read; a link in its place is not followed."""
     path.unlink(missing_ok=True)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
+    try:
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(data)
+    except OSError:
+        # On a full disk an empty page would be all that is left, and say nothing.
+        path.unlink(missing_ok=True)
+        raise

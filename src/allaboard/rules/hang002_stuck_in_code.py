@@ -24,11 +24,7 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
-from allaboard.analysis.stalls.awaited_end import (
-    awaited_end_advice,
-    awaited_end_clause,
-    awaited_end_evidence,
-)
+from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_clause
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
     child_command,
@@ -86,7 +82,6 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         evidence=(
             Evidence(f"at the same place in {samples}", member.stack.by),
             *child_evidence(member),
-            *(awaited_end_evidence((member,)) if not working else ()),
             *autograph_evidence(member),
             *dead_thread_evidence(member),
             peers_evidence,
