@@ -1,4 +1,4 @@
-"""What torchrun, Flight Recorder, py-spy, faulthandler and allaboard print about the same faults.
+"""What torchrun, Flight Recorder, py-spy, faulthandler, NVRx, TraceML and allaboard print of the same faults.
 
 Each fault happens on rank 1 of the drills' PyTorch DDP job (three ranks, gloo, CPU), in the job's own code.
 The job runs three times: under torchrun, and while it hangs, py-spy looks at each rank, `allaboard diagnose`
@@ -9,6 +9,11 @@ after the fault is quoted, shortened to the lines that name a rank, an exit or a
 
 Flight Recorder writes its files by itself only after a timeout of NCCL. There is no GPU here, so all that is
 measured is whether a file appears; `allaboard diagnose` reads such files where they exist.
+
+NVIDIA's resiliency extension (ft_launcher) and TraceML start the job too, the script being as it is, where
+`--peers-env` names an environment in which they are installed (nvidia-resiliency-ext, traceml-ai; both train
+here without a GPU). NVRx sees hangs of scripts that send its heartbeats, and this one sends none. TraceML
+reports when a run ends. DLRover 0.6.1 does not start beside PyTorch 2.13.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import sheet
@@ -41,6 +48,8 @@ TELLING = re.compile(
     re.I,
 )
 """Lines that are quoted of what a launcher prints."""
+VERDICTS = re.compile(r"Verdict|Why:|Next:|Error|exitcode|Signal|failed", re.I)
+"""Lines that are quoted of what TraceML prints."""
 NOISE = re.compile(
     r'^\s+File "[^"]*/torch/|return f\(|\^\^\^|raise ChildFailed|error_file|^Failures'
 )
@@ -51,10 +60,26 @@ MAX_QUOTED_LINES, MAX_QUOTED_WIDTH = 24, 140
 class Job:
     """The drill's job under a launcher, with what the launcher and the ranks print."""
 
-    def __init__(self, launcher: list[str], fault: str, folder: Path, **variables: str) -> None:
+    def __init__(
+        self,
+        launcher: list[str],
+        fault: str,
+        folder: Path,
+        between: tuple[str, ...] = (),
+        **variables: str,
+    ) -> None:
         self.mark = folder / "mark"
         self.output = folder / "output"
-        words = [str(JOB), "--fault", fault, "--guilty", str(GUILTY), "--mark", str(self.mark)]
+        words = [
+            str(JOB),
+            *between,
+            "--fault",
+            fault,
+            "--guilty",
+            str(GUILTY),
+            "--mark",
+            str(self.mark),
+        ]
         environment = sheet.environment(sys.executable) | {"OMP_NUM_THREADS": "1"} | variables
         self.process = subprocess.Popen(
             [*launcher, *words],
@@ -104,6 +129,17 @@ class Job:
                 alive.append((int(rank[5:]), int(folder.name)))
         return sorted(alive, reverse=True)
 
+    def helpers(self) -> list[int]:
+        """Return what a launcher has started beside the ranks: all that works in this job's folder."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if (folder / "cwd").readlink() == self.output.parent:
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+        return found
+
     def ranks(self) -> dict[int, int]:
         """Return the PID of each rank that is alive; a rank is older than the children that it forked."""
         return dict(self.processes())
@@ -115,7 +151,7 @@ class Job:
         """End what is left of the job's own processes."""
         if self.process.poll() is None:
             self.process.kill()
-        for _, pid in self.processes():
+        for pid in [pid for _, pid in self.processes()] + self.helpers():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -230,16 +266,52 @@ def under_allaboard(fault: str, folder: Path) -> dict[str, str]:
         job.end()
 
 
+def under_nvrx(fault: str, folder: Path, environment: Path) -> dict[str, str]:
+    options = ["--standalone", "--nproc-per-node", str(RANKS), "--ignore-missing-fault-tol-cfg"]
+    job = Job([str(environment / "bin/ft_launcher"), *options], fault, folder)
+    try:
+        offset = job.wait_for_fault()
+        job.wait(PATIENCE_S)
+        return {"NVRx": quote(job.printed(offset))}
+    finally:
+        job.end()
+
+
+def under_traceml(fault: str, folder: Path, environment: Path) -> dict[str, str]:
+    command = [str(environment / "bin/traceml"), "run", "--nproc-per-node", str(RANKS)]
+    job = Job(command, fault, folder, between=("--args",))
+    try:
+        offset = job.wait_for_fault()
+        job.wait(PATIENCE_S)
+        return {"TraceML": quote(job.printed(offset), VERDICTS)}
+    finally:
+        job.end()
+
+
+def versions(environment: Path) -> str:
+    """Return the versions of what is compared, as installed there."""
+    names = ("nvidia-resiliency-ext", "traceml-ai")
+    code = "import importlib.metadata as m, sys\nprint(*(n + ' ' + m.version(n) for n in sys.argv[1:]))"
+    words = [str(environment / "bin/python"), "-c", code, *names]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main() -> None:
     parser = sheet.arguments(__doc__)
     parser.add_argument("--fault", action="append", choices=[*FAULTS], help="only this one")
+    parser.add_argument("--peers-env", type=Path, help="environment with NVRx and TraceML")
     options = parser.parse_args()
     facts = sheet.circumstances(sys.executable)
     facts["seconds from the fault to the look"] = PATIENCE_S
+    ways: list[Callable[[str, Path], dict[str, str]]] = [under_torchrun, with_flight_recorder]
+    if options.peers_env is not None:
+        facts["other tools"] = versions(options.peers_env)
+        ways += [partial(way, environment=options.peers_env) for way in (under_nvrx, under_traceml)]
+    ways.append(under_allaboard)
     parts = []
     for fault in options.fault or FAULTS:
         seen: dict[str, str] = {}
-        for way in (under_torchrun, with_flight_recorder, under_allaboard):
+        for way in ways:
             with tempfile.TemporaryDirectory(prefix="allaboard-peers-") as folder:
                 seen |= way(fault, Path(folder))
                 seen = {k: v.replace(folder, "…") for k, v in seen.items()}
