@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.diagnosis.live.exited_processes import describe_departed
+from allaboard.diagnosis.live.offered_services import service_lines
 from allaboard.diagnosis.live.process_lines import MAX_SHOWN_MEMBERS, process_lines
 from allaboard.diagnosis.live.rank_filter import filter_ranks
 from allaboard.diagnosis.live.several_worlds import diagnose_side_by_side
@@ -44,7 +45,12 @@ def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagno
         diagnosis,
         allaboard=__version__,
         read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in all_present),
-        told=(*diagnosis.told, *departed_lines, *_sibling_lines(looks, all_present)),
+        told=(
+            *diagnosis.told,
+            *departed_lines,
+            *_sibling_lines(looks, all_present),
+            *service_lines(ranks, looks[0].host if looks else ""),
+        ),
         beside=non_rank_lines,
         missing=(*unreachable, *diagnosis.missing),
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in ranks if p.why),
