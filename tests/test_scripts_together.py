@@ -170,6 +170,26 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: s
     assert finding.where.file == "<stdin>"
 
 
+PIECE = "if rank == 0:\n        save()\n        dist.barrier()\n    else:\n        pass\n"
+
+
+def test_a_piece_on_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PIECE.encode())))
+    assert places(judge_configuration(from_files(["-"]))) == [
+        "CODE010 <stdin>:3",
+        "CFG001 <stdin>:4",
+    ]
+
+
+def test_a_piece_in_a_folder_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "piece.py").write_text(PIECE)
+    files, walked = expand_folders([str(tmp_path)])
+    gathered = from_files(files, walked=walked)
+    (reason,) = gathered.skipped.values()
+    assert reason.startswith("cannot be read as Python")
+    assert judge_configuration(gathered) == []
+
+
 LEARN = "import tensorflow as tf\nconfig = tf.contrib.learn.RunConfig()\n"
 CLUSTER = {
     "cluster": {"master": ["a:2222"], "ps": ["b:2222"], "worker": ["c:2222"]},

@@ -29,6 +29,12 @@ _COMMANDS = re.compile(
 )
 
 
+_PYTHON_HEADER = re.compile(
+    r"\s*(?:def \w+\(|class \w+[(:]|@\w|>>> |(?:if|elif|for|while|with) [^;\n]{1,200}:\s*(?:#.*)?$)"
+)
+"""Matches lines that begin a block of Python."""
+
+
 def kind_of(name: str, text: str) -> str:
     """Return json, manifest, hostfile, shell, python, notebook or url; "" if nothing fits."""
     start = text.lstrip()[:4096]
@@ -66,6 +72,8 @@ def _by_lines(text: str) -> str:
     lines = [line for line in lines if not line.lstrip().startswith("#")]
     if not lines:
         return ""
+    if any(map(_PYTHON_HEADER.match, lines)) and not any(map(_COMMANDS.match, lines)):
+        return "python"
     if any(_ASSIGNMENT.match(line) or _COMMANDS.match(line) for line in lines):
         return "shell"
     if any(re.match(r"(?:import|from)\s+\w", line) for line in lines):

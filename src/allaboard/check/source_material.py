@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys that identify accelerate's config file."""
+_AS_A_PIECE = "is read as a piece of a script: as a whole it "
 _MAX_INNER_SCRIPTS = 256
 """Shell scripts inside one file that are examined."""
 
@@ -108,7 +109,8 @@ def unjudged_reason(source: Source, parsed: Parsed) -> str:
     kind = kind_of(source.name, source.text)
     is_tf_config = kind == "json" and '"cluster"' in source.text
     is_manifest = kind == "manifest" and "apiVersion:" in source.text and "{{" not in source.text
-    return "" if is_tf_config or is_manifest else parsed.problems[0].message
+    message = parsed.problems[0].message.removeprefix(_AS_A_PIECE)
+    return "" if is_tf_config or is_manifest else message
 
 
 def _problem(file: str, line: int, column: int, problem_text: str, observed: str = "") -> Problem:
@@ -297,7 +299,7 @@ def _as_piece(problem: Problem) -> Problem:
     return msgspec.structs.replace(
         problem,
         kind="unreadable.piece",
-        message=f"is read as a piece of a script: as a whole it {problem.message}",
+        message=f"{_AS_A_PIECE}{problem.message}",
     )
 
 
