@@ -30,6 +30,10 @@ _RANK_LABEL = re.compile(
 _NODE_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
 _NCCL_GROUP_RANK = re.compile(r"\[Rank (\d+)\]")
 """Number within a group in NCCL's messages; it is the rank only in the default group."""
+_LOST = "a process lost "
+"""Begins what it says of a writer that is a victim."""
+_A_PROCESS = "a process "
+"""Begins what a message says of its writer, whose rank its table does not know."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +216,11 @@ def known_message_claim(heard: Heard) -> Claim:
     ranks = sorted({s.rank for s in heard.speakers if s.rank >= 0})
     named = ", ".join(map(str, ranks[:16])) + (" ..." if len(ranks) > 16 else "")
     affected = heard.about or tuple(Who(index=r, rank=r) for r in heard.silent)
+    summary = heard.says
+    is_victim = heard.awaits or summary.startswith(_LOST)
+    if not affected and len(ranks) == 1 and summary.startswith(_A_PROCESS) and not is_victim:
+        affected = (Who(index=ranks[0], rank=ranks[0]),)
+        summary = f"rank {ranks[0]} {summary.removeprefix(_A_PROCESS)}"
     evidence = [Evidence(s.line, str(s.place)) for s in heard.speakers[:1]]
     if len(ranks) > 1 or (ranks and not heard.about):
         evidence.append(Evidence(f"written by rank {named}", "logs"))
@@ -222,7 +231,7 @@ def known_message_claim(heard: Heard) -> Claim:
     if heard.proves_not:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(
-        summary=heard.says,
+        summary=summary,
         who=affected,
         evidence=tuple(evidence),
         fix=heard.fix,

@@ -194,7 +194,7 @@ limit or start fewer. Otherwise read the lines before it, which show what the li
         stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG011",
-            "a process could not start another thread: a limit on processes and threads is reached",
+            "rank 0 could not start another thread: a limit on processes and threads is reached",
             "Check failed: ret == 0 (11 vs. 0)Thread creation via pthread_create() failed.",
             fix="ulimit -u",
         ),
@@ -236,7 +236,7 @@ The member that failed first says most. `allaboard run` collects them by itself.
         stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG012",
-            "a process aborted itself: Check failed: ret == 0 (11 vs. 0)",
+            "rank 0 aborted itself: Check failed: ret == 0 (11 vs. 0)",
             "F0101 10:00:00.000000 77 threads.cc:5] Check failed: ret == 0 (11 vs. 0)",
             fix="allaboard diagnose DIR",
         ),

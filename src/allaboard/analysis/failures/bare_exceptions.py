@@ -13,7 +13,7 @@ from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)): (?P<message>\S.*)"
+    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)):\s{1,4}(?P<message>\S.*)"
 )
 
 _GPU_MEMORY = (

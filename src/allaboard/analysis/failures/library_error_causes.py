@@ -351,6 +351,33 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
+        pattern=r"^DataLossError: .{0,600}?(?:corrupted|truncated) record at (?P<place>\d+)",
+        says="read a damaged record (at byte {place} of a TFRecord file), or a file that is no TFRecord",
+        fix="try the files one by one: python -c 'import sys, tensorflow as tf; [sum(1 for _ in "
+        "tf.data.TFRecordDataset(f)) for f in sys.argv[1:]]' FILES; then compare the file with its source "
+        "(md5sum, gsutil hash): copy it again; or another compression_type=",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^UnimplementedError: (?:None)?\s*$|unknown service tensorflow\."
+        r"|^UnimplementedError: [^\n]{0,80}(?:Method not found|not implemented on this server)",
+        says="the server does not know a call of this client: mostly the two run different versions of "
+        "TensorFlow",
+        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # on the hosts of "
+        "both: install the "
+        "same version on all members",
+        own=False,
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^UnknownError: Could not start gRPC server",
+        says="could not start its server of TensorFlow: mostly its port of the cluster is taken, also by "
+        "a server that this very program (or TensorFlowOnSpark) has started for the task before",
+        fix="on its host: ss -ltnp   # who holds the port of its task? The lines of gRPC before it say why; "
+        "end that program, or start one server a task",
+        vague=True,
+    ),
+    Cause(
         pattern=r"NaN loss during training",
         says="stopped because its loss was nan",
         fix="look at the batch of that step, and lower the learning rate; "

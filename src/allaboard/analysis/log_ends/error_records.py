@@ -20,12 +20,15 @@ _SEVERITY = re.compile(
     r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
     r"|^(?:fatal|error): "
     # The status of gRPC and XLA, which their users print with its message.
-    r"|^(?:\[?\w{1,20}\]?:? )?(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED"
+    r"|^(?:\[?\w{1,20}\]?:? )?(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED"
+    r"|DEADLINE_EXCEEDED"
     r"|FAILED_PRECONDITION|RESOURCE_EXHAUSTED|INVALID_ARGUMENT|NOT_FOUND|PERMISSION_DENIED"
-    r"|UNAUTHENTICATED): "
-    # The same in TensorFlow's list of several errors.
-    r"|^\s{0,8}\(\d{1,3}\) (?:[A-Z][A-Z_]{4,20}|Internal|Unavailable|Unknown|Aborted|Data loss|Cancelled"
-    r"|Deadline exceeded|Failed precondition|Resource exhausted|Invalid argument|Not found): "
+    r"|UNAUTHENTICATED): )"
+    # The same in TensorFlow's list of several errors, and of an operation that failed.
+    r"|^(?:\s{0,8}\(\d{1,3}\) |[^\n]{0,60}: W [^\n]{0,90}op_kernel\.cc:\d+\] "
+    r"(?:OP_REQUIRES failed at \S+ : )?)"
+    r"(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|Internal|Unavailable|Unknown|Aborted|Data loss"
+    r"|Deadline exceeded|Failed precondition|Resource exhausted|Invalid argument|Not found): )"
 )
 """Matches the severity before a message, with its time and origin."""
 _GOES_ON = re.compile(
@@ -59,7 +62,9 @@ _WAIT = re.compile(
 )
 _WAITS_BY_RIGHT = re.compile(r"checkpoint|download|\bGPU queue\b|compil", re.IGNORECASE)
 """Words of waits that healthy members repeat: an evaluator's for a checkpoint, for example."""
-_AT_WORK = re.compile(r"\b(?:loss|epoch|step|iter|it/s|batch|throughput)\b", re.IGNORECASE)
+_AT_WORK = re.compile(
+    r"\b(?:(?<!data )loss|epoch|step|iter|it/s|batch|throughput)\b", re.IGNORECASE
+)
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 MIN_WORDS = 3
 """Words of a message that say something."""

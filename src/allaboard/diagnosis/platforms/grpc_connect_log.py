@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
 
@@ -23,10 +24,25 @@ _MEMBER = re.compile(r"(?P<index>\d{1,7}) -> (?P<host>[^,\s]{1,255}):(?P<port>\d
 MIN_ATTEMPTS = 2
 """Attempts in vain with which a log ends; the first one is made before the others have started."""
 
+PROXY = KnownMessage(
+    key="scheme not supported in proxy URI",
+    pattern=r"'(?P<scheme>\w{1,20})' scheme not supported in proxy URI",
+    rule="LOG013",
+    says="gRPC was given a proxy (https_proxy, http_proxy) by a {scheme}:// address, which it cannot use",
+    fix="unset http_proxy https_proxy all_proxy   # in the job's environment; or export no_proxy=HOST,... "
+    "with all members: the members of a job must reach each other directly",
+    proves_not="that it is why the job waits: gRPC goes on without the proxy",
+    severity=Severity.WARNING,
+    sample="E0118 09:12:01.201010   12345 http_proxy.cc:62] 'https' scheme not supported in proxy URI",
+    source="its wording from the source of gRPC 1.3 to 1.70 (http_proxy_mapper.cc)",
+)
+
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     """Return the address that this process still could not reach when its log ends."""
     text = exhibit.text
+    if PROXY.key in text and not _PROGRESS.search(text, text.rfind(PROXY.key)):
+        return Testimony(heard=find_known_messages(exhibit, (PROXY,))[:1])
     if "onnect failed" not in text:
         return None
     attempts = list(_ATTEMPT.finditer(text))[-MIN_ATTEMPTS:]

@@ -49,6 +49,18 @@ REFUSED = KnownMessage(
     "slots than the total number of slots in the cluster currently.",
     source=_SOURCE,
 )
+TASK_FAILED = KnownMessage(
+    key="finished unsuccessfully",
+    pattern=r"barrier task ResultTask\(\d{1,9}, (?P<task>\d{1,7})\) finished unsuccessfully",
+    rule="LOG012",
+    says="task {task} of Spark's barrier stage failed, and the whole stage with it",
+    fix="its exception stands below this line, if the log is whole; else the stderr of its "
+    "executor: the UI's "
+    "Stages page, yarn logs -applicationId ID",
+    sample="Could not recover from a failed barrier ResultStage. Most recent failure reason: Stage failed "
+    "because barrier task ResultTask(10, 1) finished unsuccessfully.",
+    source=_SOURCE,
+)
 MIN_WAITS = 3
 """Times that Spark says so before it counts: executors take a while to come."""
 _WENT_ON = ("Finished task ", "Starting task ")
@@ -56,7 +68,7 @@ _WENT_ON = ("Finished task ", "Starting task ")
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    heard = find_known_messages(exhibit, (REFUSED,))[:1]
+    heard = find_known_messages(exhibit, (REFUSED, TASK_FAILED))[:1]
     for message in (BARRIER, NO_RESOURCES):
         if heard or text.count(message.key) < MIN_WAITS:
             continue

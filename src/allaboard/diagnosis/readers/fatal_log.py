@@ -77,7 +77,9 @@ _ABORTS = (
         r"|(?P<what3>\bCheck failed: .*)"
         r"|terminate called after throwing an instance of '(?P<what4>[^']*)'"
         r"|Fatal Python error: (?P<what5>.*)"
-        r"|(?P<what6>(?:double free or corruption|free\(\): invalid|malloc\(\)|corrupted size vs).*)"
+        r"|(?P<what6>(?:double free or corruption|free\(\): invalid|malloc\(\)|corrupted size vs"
+        r"|munmap_chunk\(\)|realloc\(\)|malloc_consolidate\(\)|corrupted double-linked list"
+        r"|\*\*\* stack smashing detected).*)"
         r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
         # MPICH before 3.3, without the rank; the frames of its own stack follow.
         r"|^(?P<what8>Fatal error in (?:internal_|P?MPI_).*)"
@@ -156,6 +158,11 @@ _LAST_ERROR = re.compile(
     r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
 )
 """An exception's last line; its traceback may be missing."""
+_FRAMEWORK_ERROR = re.compile(
+    r"^(?:tensorflow\.python\.framework\.errors_impl|jaxlib\.(?:xla_extension|_jax)|jax\.errors)"
+    r"\.\w{3,60}Error: "
+)
+"""The same of a framework, by its whole name, which nothing but an uncaught exception is written with."""
 _CONNECT_FAILED = re.compile(
     r"[Ff]ailed to connect to remote host[^\n]{0,500}?\"target_address\":\"(?:ipv[46]:)?"
     r"(?P<address>[^\"\s]+)\""
@@ -403,7 +410,12 @@ def _describe_end(
         name = _SIGNALS[match["name"]]
         fix = _KILLED_FIX if name == "SIGKILL" else _READ
         return _End(1, f"a process was ended by {name}: {line.strip()[:80]}", fix)
-    if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
+    if line.endswith("root error(s) found.") and following:
+        line = (
+            f"{line} {following[0].strip()}"  # TensorFlow lists several errors under one exception
+        )
+    is_error = _FRAMEWORK_ERROR.match(line) or (is_last and _LAST_ERROR.match(line))
+    if is_error and has_no_traceback and not goes_on_after(line):
         if explained := explain_bare_exception(line):
             return _End(_EXCEPTION_ORDER, *explained)
         says = f"{ENDS_IN_ERROR}{line.strip()[:160]}"

@@ -160,6 +160,20 @@ MESSAGES = (
     ),
     KnownMessage(
         key="ssh: Could not resolve hostname",
+        pattern=r"ssh: Could not resolve hostname (?P<host>[^\s:]{1,255}):(?P<slots>\d{1,3}): "
+        + _GAVE_UP,
+        rule="JOIN001",
+        says="this mpirun takes {host}:{slots} for a host's name: it does not know the form HOST:SLOTS, and "
+        "hands it to ssh",
+        fix="mpirun --version   # Open MPI before 1.10, or another MPI: give -H {host},{host},... once a "
+        "process, or a hostfile with `{host} slots={slots}` (Open MPI), `{host}:{slots}` (MPICH, Intel MPI)",
+        certainty=Certainty.CERTAIN,
+        sample="ssh: Could not resolve hostname localhost:4: Name or service not known\nORTE was unable to "
+        "reliably start one or more daemons.",
+        source="its wording from the source of OpenSSH",
+    ),
+    KnownMessage(
+        key="ssh: Could not resolve hostname",
         pattern=r"ssh: Could not resolve hostname (?P<host>[^\s:]{1,255}): (?P<why>[^\n\r]{1,80})"
         + _GAVE_UP,
         rule="JOIN001",

@@ -246,6 +246,40 @@ TRANSPORT_MESSAGES = (
         source="its wording from the source of MPICH 3.3 to 4.3 and Intel MPI 2019 to 2021 (netmod/ofi)",
     ),
     KnownMessage(
+        key="received unexpected process identifier",
+        pattern=r"\[(?P<node>[^\]\s]{1,255})\]\[\[\d+,\d+\],\d+\]\[btl_tcp_endpoint\.c:\d+:\w{1,80}\] "
+        r"received "
+        r"unexpected process identifier",
+        rule="LOG013",
+        says="{node} got Open MPI's connection of another rank than it expected there: two hosts, or two "
+        "interfaces of one, answer at the same address (as those of containers do)",
+        fix="ip -br address   # on each host; then mpirun --mca btl_tcp_if_include NAME (ib0, "
+        "eth0: the network "
+        "that all share), without docker0, virbr0 and lo; horovodrun --network-interface NAME",
+        proves_not="that it hangs for this: Open MPI drops the connection, and may find another",
+        sample="[node-b][[22157,1],4][btl_tcp_endpoint.c:626:mca_btl_tcp_endpoint_recv_connect_ack] received "
+        "unexpected process identifier [[22157,1],7]",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="essage truncated",
+        pattern=r"(?:Abort\(\d+\) on node \d+ \(rank (?P<rank>\d{1,7}) in comm \d+\): )?"
+        r"(?:Fatal error in \w+|Exception): Message truncated, error stack",
+        rule="LOG003",
+        says="a rank got a longer message of MPI than it expected: the ranks called different "
+        "operations, or "
+        "the same one with different sizes",
+        fix="let all ranks make the same calls in the same order with the same sizes: look for what only "
+        "some "
+        "ranks do (if rank == 0), and for a receive whose buffer is smaller than what is sent",
+        proves_not="which rank is wrong: the one that writes it only received",
+        explains=("EXIT003", "LOG012", "LOG011"),
+        sample="Fatal error in PMPI_Recv: Message truncated, error stack:\n"
+        "MPIDI_CH3U_Request_unpack_uebuf(599): Message truncated; 1536 bytes received but buffer "
+        "size is 1024",
+        source="its wording from the source of MPICH 1.2 to 4.3 (errnames.txt: **truncate)",
+    ),
+    KnownMessage(
         key="MPI_ERR_TRUNCATE",
         pattern=r"MPI_ERR_TRUNCATE: message truncated",
         rule="LOG003",

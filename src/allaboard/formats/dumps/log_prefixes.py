@@ -104,6 +104,9 @@ PREFIX_FORMS = (
     _form(  # SageMaker's
         r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
     ),
+    _form(  # Determined's
+        r"[^\[\n]{0,12}\[[\d :.-]{16,30}\] [\w.-]{1,40} \[rank=(?P<rank>\d{1,7})\] \|\| ?", "[rank="
+    ),
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
     _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d*)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
     _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", stays_in_line=True),

@@ -24,9 +24,11 @@ _STREAM = re.compile(
     r"^(?P<stream>[A-Za-z]{2,12}[:|>] ?)(?: {0,4}File \"|Traceback \(most)", re.MULTILINE
 )
 """Name of a stream, as some runners put it before each line; one with a number may name a process."""
+_PYTEST_ERROR = re.compile(r"^E(?: {19}| {3}(?! {16}))", re.MULTILINE)
+"""What pytest puts before each line of an error; as wide again for an exception of another process."""
 STREAM_SHARE = 0.8
 """Share of the lines that must begin with it."""
-_FLAT_FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d+, in \S')
+_MARGIN_FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d+, in \S')
 """A frame that lost its indentation, as on the way through a chat or a web page."""
 _FRAME = re.compile(r'(?:> |\s{0,8})File "[^"\n]{1,1000}", line \d+, in \S')
 _EXCEPTION = re.compile(
@@ -47,7 +49,7 @@ def unquote(text: str) -> str:
         if len(exported) >= MIN_EXPORTED_LINES and any('File "' in line for line in exported):
             text = _EXPORTED.sub(lambda match: _indented(match["line"]), text)
             text = _POOL_MEMBER.sub("", text)
-    return _without_stream(text)
+    return _without_stream(_PYTEST_ERROR.sub("", text) if text.startswith("E   ") else text)
 
 
 def _without_stream(text: str) -> str:
@@ -68,7 +70,7 @@ def indent_frames(lines: Sequence[str]) -> list[str]:
     indented: list[str] = []
     is_source = False
     for line in lines:
-        is_frame = line.startswith("File ") and _FLAT_FRAME.match(line) is not None
+        is_frame = line.startswith("File ") and _MARGIN_FRAME.match(line) is not None
         if is_frame:
             indented.append(f"  {line}")
         elif is_source and line[:1] not in ("", " ", "\t") and not _EXCEPTION.match(line.rstrip()):
