@@ -33,6 +33,28 @@ from allaboard.analysis.log_ends.post_traceback_output import (
 )
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.end_advice import (
+    ASK_WHO_KILLED,
+    COLLECT_LOGS,
+    READ_LOG,
+    abort_advice,
+    launcher_advice,
+)
+from allaboard.diagnosis.wordings.end_lines import (
+    ABORT_LINES,
+    ABOUT_FAILURE,
+    EXCEPTION_LINE,
+    EXIT_CODE,
+    IMAGE_PULLED,
+    LAUNCHER_LINES,
+    LESS_THAN_FATAL,
+    MPI_FRAME,
+    MPI_HELP_FATAL,
+    MPI_HELP_RULE,
+    OVERWRITTEN_LINE,
+    SIGNAL_LINE,
+    SIGNAL_WORDS,
+)
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
@@ -41,123 +63,16 @@ UNEXPLAINED_END = "LOG012"
 """The rule that reports these ends."""
 ENDS_IN_ERROR = "the log ends in an error: "
 """Begins the sentence that quotes such a record."""
-_COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 _WAIT_FIX = (
     "see who it waits for, and whether that runs: allaboard diagnose LOG... with the logs of all; while it "
     "waits, on its host: allaboard diagnose"
 )
-_READ = "read what stands before it in this log; PYTHONFAULTHANDLER=1 shows the Python line at the next run"
-_KILLED_FIX = (
-    "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
-)
-_NO_THREAD = re.compile(r"pthread_create|[Tt]hread creation|Resource temporarily unavailable")
-_THREADS = "on its host: ulimit -u; cat /sys/fs/cgroup/pids.max   # threads count as processes"
-_GPU_FAULT = re.compile(
-    r"CUDA_ERROR_(?:ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|HARDWARE_STACK_ERROR|LAUNCH_FAILED|ILLEGAL_\w+)"
-    r"|uncorrectable (?:ECC|NVLink) error"
-)
-_GPU = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
-_SIGNALS = {
-    "Segmentation fault": "SIGSEGV",
-    "Bus error": "SIGBUS",
-    "Illegal instruction": "SIGILL",
-    "Floating point exception": "SIGFPE",
-    "Aborted": "SIGABRT",
-    "Killed": "SIGKILL",
-}
 _LAUNCHER_ORDER = 2
 """Place of a launcher's or shell's error among the ends of one log; see `_End.order`."""
 _EXCEPTION_ORDER = 3
 """That of an exception's last line."""
-_ABORTS = (
-    # A fatal record of glog and abseil, of TensorFlow's logger, and a check without a record.
-    re.compile(
-        r"(?:^|\s)F\d{4} \d\d:\d\d:\d\d[^\n]*?\] (?P<what>\S.*)"
-        r"|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: F [^\n]*?\] ?(?P<what2>\S.*)"
-        r"|(?P<what3>\bCheck failed: .*)"
-        r"|terminate called after throwing an instance of '(?P<what4>[^']*)'"
-        r"|Fatal Python error: (?P<what5>.*)"
-        r"|(?P<what6>(?:double free or corruption|free\(\): invalid|malloc\(\)|corrupted size vs"
-        r"|munmap_chunk\(\)|realloc\(\)|malloc_consolidate\(\)|corrupted double-linked list"
-        r"|\*\*\* stack smashing detected).*)"
-        r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
-        # MPICH before 3.3, without the rank; the frames of its own stack follow.
-        r"|^(?P<what8>Fatal error in (?:internal_|P?MPI_).*)"
-    ),
-)
-_MPI_FRAME = re.compile(r"^(?:\w+|\(unknown\))\(\d*\)\.*: ?(?P<why>.*)")
-_MPI_HELP_RULE = re.compile(r"^-{50,}$")
-_MPI_HELP_FATAL = re.compile(
-    r"\bjob (?:is now going to|will now) abort|therefore cannot$"
-    r"|^This is a fatal error|will (?:therefore )?terminate the job|^(?:MPI|PML) add procs failed"
-)
-"""Lines in a text between two rules of Open MPI that tell that the job ends of what the text reports."""
 MAX_MPI_STACK_LINES = 16
 """Lines of the error stack of MPICH that are read after its first."""
-_LESS_THAN_FATAL = re.compile(
-    r"^[IWE]\d{4} \d\d:\d\d:\d\d|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [IWE] "
-)
-"""A record of glog, abseil or TensorFlow's logger after which its program goes on."""
-_SIGNAL_LINE = re.compile(
-    r"^(?:\S+: line \d+: +\d+ |\S{0,60}\s)?(?P<name>Segmentation fault|Bus error|Illegal instruction"
-    r"|Floating point exception|Aborted|Killed)(?: *\(core dumped\))?(?:\s{2,}\S.*)?\s*$"
-    r"|^\[[\w.-]+:\d+\] Signal: (?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
-    # The failure handlers of absl (libtpu, Ray) and glog.
-    r"|^\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
-)
-_OVERWRITTEN = re.compile(r"(?P<name>Killed|Segmentation fault)(?!er\b|s\b)(?=[\w%|/\[])")
-"""The shell's word over the beginning of a progress line that ended without a new line."""
-_EXIT_CODE = re.compile(
-    r"\b(?:exit(?:ed)?(?: with)?(?: (?:exit )?(?:code|status))|exit_?code|returned)[ :=]{1,3}\(?"
-    r"(?P<code>13[24-9])\b",
-    re.IGNORECASE,
-)
-_LAUNCHER_LINES = (
-    re.compile(r"There are not enough slots available in the system"),
-    re.compile(r"^ssh: (?:connect to host|Could not resolve hostname) \S+"),
-    re.compile(r"^Host key verification failed|Permission denied \(publickey"),
-    re.compile(
-        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An "
-        r"ORTE|An PRTE)"
-        r" [^\n]*(?:lost communication|unexpectedly failed|was unable)"
-    ),
-    re.compile(
-        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous "
-        r"option|invalid choice"
-        r"|one of the arguments|expected )"
-    ),
-    re.compile(
-        r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line \d+: )?[^\n]*: (?:command not found|not found|No such file"
-        r"|Permission denied)|^(?:/\S*/)?env: |^(?:/\S*/)?python[\d.]*: (?:No module|can't "
-        r"open|Error while)"
-    ),
-    re.compile(r"^(?:srun|sbatch|salloc): (?:fatal: |error: (?:Unable|Invalid|Job|Requested))"),
-    re.compile(
-        r"\b(?:OOMKilled|CrashLoopBackOff|ErrImagePull|ImagePullBackOff)\b|OCI runtime \w+ failed"
-    ),
-    re.compile(r"^command terminated with (?:non-zero )?exit code [1-9]"),
-    re.compile(
-        r"^(?:\[\w+\]: ?)?(?:torch\.[\w.]+\.)?(?:ChildFailedError|SignalException|ProcessExitedException)\b"
-    ),
-)
-_ABOUT_FAILURE = re.compile(
-    r"\berrors?\b|\bfail|\bexit(?:ed|ing)?\b|\bstatus\b|\bcommand\b|\babort|\bterminat|\bkill|\bcould not\b"
-    r"|\bunable\b|\bcannot\b",
-    re.IGNORECASE,
-)
-"""Words of what a launcher or a shell writes after an error about it."""
-_STEP_REFUSED = re.compile(
-    r"^(?:srun|sbatch|salloc): (?:fatal: |error: )[^\n]*(?:More processors requested than permitted"
-    r"|Requested node configuration is not available|Memory required by task is not available"
-    r"|CPU count per node can not be satisfied|Requested nodes are busy|Invalid generic resource)"
-)
-"""What Slurm writes of a step that asks for more than its job has."""
-_PULLED = re.compile(r"Successfully pulled image|Started container")
-"""Events of a pod after which an image that could not be pulled is there."""
-_LAST_ERROR = re.compile(
-    r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
-)
-"""An exception's last line; its traceback may be missing."""
 _FRAMEWORK_ERROR = re.compile(
     r"^(?:tensorflow\.python\.framework\.errors_impl|jaxlib\.(?:xla_extension|_jax)|jax\.errors)"
     r"\.\w{3,60}Error: "
@@ -175,8 +90,6 @@ _NAMED_MEMBER = re.compile(
 """The address of another member in the record of an error."""
 _LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
-
-
 _STORE_GONE = re.compile(
     r"Failed to (?:check|get|set)[^\n]{0,80}on TCPStore, \(maybe TCPStore server has shut down too early"
     r"|TCPStore\.cpp:\d+\] \[c10d\] (?:sendBytes|recvValue|recvVector|recvBytes) failed on "
@@ -236,7 +149,9 @@ def _last_words(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
         if end is None and (help_text := _mpi_help(lines, number)):
             beginning, last_number = help_text
             end = _End(
-                _LAUNCHER_ORDER, f"Open MPI reports an error and ends: {beginning[:200]}", _COLLECT
+                _LAUNCHER_ORDER,
+                f"Open MPI reports an error and ends: {beginning[:200]}",
+                COLLECT_LOGS,
             )
         # A launcher or shell whose program writes on after its error has not failed of it.
         may_output = end is None or end.order != _LAUNCHER_ORDER
@@ -248,7 +163,7 @@ def _last_words(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
             continue  # a pod that is taken down after its work
         if end is not None and end.order == _EXCEPTION_ORDER and is_at_work(lines[number + 1 :]):
             continue  # words of an exception that was caught
-        if "kubelet" in line and any(map(_PULLED.search, lines[number + 1 :])):
+        if "kubelet" in line and any(map(IMAGE_PULLED.search, lines[number + 1 :])):
             continue
         if end is not None and _is_end(lines, last_number, may_output=may_output):
             ends.append((end.order, number, line.strip(), end))
@@ -291,7 +206,7 @@ def _advice_of_record(message: str, exhibit: Exhibit) -> str:
     """Return where to look next: at the member that the record names, else at the host that wrote it."""
     if tasks := find_tasks(message):
         job, index = tasks[0]
-        return f"read the log of {job} {index}, which it names; then {_COLLECT}"
+        return f"read the log of {job} {index}, which it names; then {COLLECT_LOGS}"
     if loopback := _LOOPBACK.search(message):
         return (
             f"getent ahosts $(hostname)   # on each host: {loopback[0]} is that host itself; take "
@@ -303,11 +218,9 @@ def _advice_of_record(message: str, exhibit: Exhibit) -> str:
         name = (
             member["name"].partition(".")[0] if not member["name"][0].isdigit() else member["name"]
         )
-        return (
-            f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {_COLLECT}"
-        )
+        return f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {COLLECT_LOGS}"
     if exhibit.host:
-        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {_COLLECT}"
+        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {COLLECT_LOGS}"
     return advice_of_line(message)
 
 
@@ -380,41 +293,41 @@ def _describe_end(
     line: str, following: list[str], *, is_last: bool, has_no_traceback: bool
 ) -> _End | None:
     """Return what the line says of an end, and what to do; None if it says nothing of one."""
-    for pattern in () if _LESS_THAN_FATAL.match(line) else _ABORTS:
+    for pattern in () if LESS_THAN_FATAL.match(line) else ABORT_LINES:
         if match := pattern.search(line):
             what = next(g for g in match.groups() if g is not None)
             words = _abort_reason(following) or what.strip()
             return _End(
                 0,
                 f"a process aborted itself: {words[:160]}",
-                _abort_fix(line + words),
+                abort_advice(line + words),
             )
-    if match := _SIGNAL_LINE.search(line):
-        signal_name = match["code"] or _SIGNALS[match["name"] or match["name2"]]
+    if match := SIGNAL_LINE.search(line):
+        signal_name = match["code"] or SIGNAL_WORDS[match["name"] or match["name2"]]
         return _End(
             1,
             f"a process was ended by {signal_name}: {line.strip()[:120]}",
             _signal_fix(signal_name),
         )
-    if match := _EXIT_CODE.search(line):
+    if match := EXIT_CODE.search(line):
         ended_by = signal.Signals(int(match["code"]) - SHELL_SIGNAL_OFFSET)
-        fix = _KILLED_FIX if ended_by is signal.SIGKILL else _READ
+        fix = ASK_WHO_KILLED if ended_by is signal.SIGKILL else READ_LOG
         return _End(1, f"a process was ended by {ended_by.name}: {line.strip()[:160]}", fix)
-    if any(p.search(line) for p in _LAUNCHER_LINES):
+    if any(p.search(line) for p in LAUNCHER_LINES):
         return _End(
             _LAUNCHER_ORDER,
             f"the launcher or the shell reports an error: {line.strip()[:160]}",
-            _launcher_fix(line),
+            launcher_advice(line),
         )
-    if is_last and (match := _OVERWRITTEN.match(line)):
-        name = _SIGNALS[match["name"]]
-        fix = _KILLED_FIX if name == "SIGKILL" else _READ
+    if is_last and (match := OVERWRITTEN_LINE.match(line)):
+        name = SIGNAL_WORDS[match["name"]]
+        fix = ASK_WHO_KILLED if name == "SIGKILL" else READ_LOG
         return _End(1, f"a process was ended by {name}: {line.strip()[:80]}", fix)
     if line.endswith("root error(s) found.") and following:
         line = (
             f"{line} {following[0].strip()}"  # TensorFlow lists several errors under one exception
         )
-    is_error = _FRAMEWORK_ERROR.match(line) or (is_last and _LAST_ERROR.match(line))
+    is_error = _FRAMEWORK_ERROR.match(line) or (is_last and EXCEPTION_LINE.match(line))
     if is_error and has_no_traceback and not goes_on_after(line):
         if explained := explain_bare_exception(line):
             return _End(_EXCEPTION_ORDER, *explained)
@@ -429,19 +342,19 @@ def _abort_reason(following: list[str]) -> str:
     for line in following[:2]:
         if line.strip().startswith("what():"):
             return line.strip().removeprefix("what():").strip()
-    frames = takewhile(lambda m: m is not None, map(_MPI_FRAME.match, following))
+    frames = takewhile(lambda m: m is not None, map(MPI_FRAME.match, following))
     return next((m["why"] for m in reversed([*frames]) if m is not None and m["why"]), "")
 
 
 def _mpi_help(lines: list[str], number: int) -> tuple[str, int] | None:
     """Return the beginning of the text of Open MPI that tells in this line that the job ends, and its last
     line; None if there is none."""
-    if not _MPI_HELP_FATAL.search(lines[number]):
+    if not MPI_HELP_FATAL.search(lines[number]):
         return None
     above = range(number, max(-1, number - MAX_MPI_STACK_LINES), -1)
     below = range(number, min(len(lines), number + MAX_MPI_STACK_LINES))
-    begin = next((n for n in above if _MPI_HELP_RULE.match(lines[n].strip())), -1)
-    end = next((n for n in below if _MPI_HELP_RULE.match(lines[n].strip())), number)
+    begin = next((n for n in above if MPI_HELP_RULE.match(lines[n].strip())), -1)
+    end = next((n for n in below if MPI_HELP_RULE.match(lines[n].strip())), number)
     return (" ".join(" ".join(lines[begin + 1 : begin + 4]).split()), end) if begin >= 0 else None
 
 
@@ -451,7 +364,7 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
     Unless it ``may_output`` more (what was buffered until its end), any output shows that.
     """
     output = tuple(line for line in progress_lines(lines[number + 1 :]) if line.strip())
-    if not may_output and not all(map(_ABOUT_FAILURE.search, output)):
+    if not may_output and not all(map(ABOUT_FAILURE.search, output)):
         return False
     return not has_ended_well(output) and not (
         output and is_same_stream(lines[max(0, number - MAX_LINES_TO_END) : number], output)
@@ -460,47 +373,8 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
 
 def _signal_fix(signal_name: str) -> str:
     if signal_name in ("SIGKILL", "SIGTERM"):
-        return _KILLED_FIX
-    return signal_advice(signal.SIGBUS) if signal_name == "SIGBUS" else _READ
-
-
-def _abort_fix(words: str) -> str:
-    if _NO_THREAD.search(words):
-        return _THREADS
-    return _GPU if _GPU_FAULT.search(words) else _READ
-
-
-def _launcher_fix(line: str) -> str:
-    if "unrecognized arguments: --local" in line:
-        return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
-    if _STEP_REFUSED.search(line):
-        return (
-            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol "
-            "show job "
-            "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
-        )
-    if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
-        return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
-    if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
-        return (
-            f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"
-        )
-    if match := re.search(r"sh: (?:line \d+: )?(\S{1,200}): (?:command )?not found", line):
-        return (
-            f"which {match[1]}; echo $PATH   # on that host, in the shell that the launcher starts: ssh HOST "
-            f"'which {match[1]}'. It reads no conda and no .bashrc: give the whole path, or python -m"
-        )
-    if match := re.search(r"got signal: (\d+)", line):
-        number = int(match[1])
-        if number == signal.SIGHUP:
-            return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
-        if number == signal.SIGTERM:
-            return (
-                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted "
-                "machine, or a "
-                "person; then start it again from its last checkpoint"
-            )
-    return _COLLECT
+        return ASK_WHO_KILLED
+    return signal_advice(signal.SIGBUS) if signal_name == "SIGBUS" else READ_LOG
 
 
 READER = LogReader(read=read_log)

@@ -1,0 +1,69 @@
+"""What to do next after the end of a process, by the words of who reports it."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
+READ_LOG = (
+    "read what stands before it in this log; PYTHONFAULTHANDLER=1 shows the Python line at the next "
+    "run"
+)
+ASK_WHO_KILLED = (
+    "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
+)
+_NO_THREAD = re.compile(r"pthread_create|[Tt]hread creation|Resource temporarily unavailable")
+_THREADS = "on its host: ulimit -u; cat /sys/fs/cgroup/pids.max   # threads count as processes"
+_GPU_FAULT = re.compile(
+    r"CUDA_ERROR_(?:ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|HARDWARE_STACK_ERROR|LAUNCH_FAILED|ILLEGAL_\w+)"
+    r"|uncorrectable (?:ECC|NVLink) error"
+)
+_GPU = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
+_STEP_REFUSED = re.compile(
+    r"^(?:srun|sbatch|salloc): (?:fatal: |error: )[^\n]*(?:More processors requested than permitted"
+    r"|Requested node configuration is not available|Memory required by task is not available"
+    r"|CPU count per node can not be satisfied|Requested nodes are busy|Invalid generic resource)"
+)
+"""What Slurm writes of a step that asks for more than its job has."""
+
+
+def abort_advice(words: str) -> str:
+    """Return what to do about a process that aborted itself with these words."""
+    if _NO_THREAD.search(words):
+        return _THREADS
+    return _GPU if _GPU_FAULT.search(words) else READ_LOG
+
+
+def launcher_advice(line: str) -> str:
+    """Return what to do about this error of a launcher or a shell."""
+    if "unrecognized arguments: --local" in line:
+        return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
+    if _STEP_REFUSED.search(line):
+        return (
+            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol "
+            "show job "
+            "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
+        )
+    if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
+        return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
+    if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
+        return (
+            f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"
+        )
+    if match := re.search(r"sh: (?:line \d+: )?(\S{1,200}): (?:command )?not found", line):
+        return (
+            f"which {match[1]}; echo $PATH   # on that host, in the shell that the launcher starts: ssh HOST "
+            f"'which {match[1]}'. It reads no conda and no .bashrc: give the whole path, or python -m"
+        )
+    if match := re.search(r"got signal: (\d+)", line):
+        number = int(match[1])
+        if number == signal.SIGHUP:
+            return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
+        if number == signal.SIGTERM:
+            return (
+                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted "
+                "machine, or a "
+                "person; then start it again from its last checkpoint"
+            )
+    return COLLECT_LOGS
