@@ -40,7 +40,7 @@ def test_4096_ranks_fit_on_a_page(tmp_path: Path) -> None:
     assert labels[0] == "rank 1 HANG001" and labels[-1] == "by their share"
     assert "worker 16 (2%), worker 17 (2%)" in page and "worker 5: " in page
     # The table begins with the ranks that stand out.
-    rows = re.findall(r'<th scope="row">(worker \d+)</th><td>([^<]*)</td>', page)
+    rows = re.findall(r'<th scope="row">(worker \d+)</th><td class="words">([^<]*)</td>', page)
     assert rows[0] == ("worker 1", "HANG001, stopped")
     assert {name for name, why in rows[1:9] if why == "waits least"} == {
         f"worker {n}" for n in range(16, 24)
