@@ -102,15 +102,13 @@ _TOPICS = (
     _Topic(_DISK, "on that host: df -h; df -i   # of the folder that it writes to; quota -s"),
     _Topic(
         _GPU_ACCESS,
-        "CUDA_LAUNCH_BLOCKING=1 for one run names the line (compute-sanitizer the kernel); on that "
-        "host: nvidia-smi; "
-        "dmesg -T | grep -i xid",
+        "CUDA_LAUNCH_BLOCKING=1 for one run names the line (compute-sanitizer the kernel); on that host: "
+        "nvidia-smi; dmesg -T | grep -i xid",
     ),
     _Topic(
         _NO_NAME,
-        "getent ahosts $(hostname); cat /etc/hosts   # on each host: does each name lead to an "
-        "address that the "
-        "others reach? GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME choose the interface",
+        "getent ahosts $(hostname); cat /etc/hosts   # on each host: does each name lead to an address that "
+        "the others reach? GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME choose the interface",
     ),
     _Topic(
         _GLOO,
@@ -127,9 +125,8 @@ _TOPICS = (
     ),
     _Topic(
         _GPU,
-        "on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK   # does each process "
-        "see a GPU of its "
-        "own? The driver's version: nvidia-smi",
+        "on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK   # does each process see a GPU "
+        "of its own? The driver's version: nvidia-smi",
     ),
 )
 
@@ -140,9 +137,8 @@ def advice_by_words(message: str) -> str:
     found += [topic.advice for topic in _TOPICS if topic.words.search(message)]
     if _MEETING.search(message) and _LATE.search(message):
         found.append(
-            "count the processes that were started against WORLD_SIZE (torchrun on every host, with "
-            "one --nnodes, "
-            "one endpoint: HOST:PORT of the first host), and read the log of rank 0, which serves "
+            "count the processes that were started against WORLD_SIZE (torchrun on every host, with one "
+            "--nnodes, one endpoint: HOST:PORT of the first host), and read the log of rank 0, which serves "
             "the meeting"
         )
     return "; ".join(found[:MAX_ADVICE])
@@ -171,9 +167,8 @@ def _named_things(message: str) -> Iterator[str]:
         port = address["port"] or address["port2"] or address["port3"]
         if host.startswith("127."):
             yield (
-                "getent ahosts $(hostname)   # on each host: where it shows 127.x, take the name "
-                "off that line of "
-                "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME of the interface that the others reach"
+                "getent ahosts $(hostname)   # on each host: where it shows 127.x, take the name off that "
+                "line of /etc/hosts, or export GLOO_SOCKET_IFNAME=NAME of the interface that the others reach"
             )
         else:
             yield f"from this host: nc -vz {host} {port}; read the log of the process on {host}"

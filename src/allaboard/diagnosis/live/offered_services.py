@@ -28,7 +28,8 @@ def service_lines(ranks: Sequence[Present], host: str) -> list[str]:
             first = next(p for p in listening if p.member.who.host == of_host)
             address = Address(_LOOPBACK if of_host == host else of_host, str(port))
             lines.append(
-                f"{first.member.who.name} offers {name}; to ask it too: allaboard diagnose {scheme}://{address}"
+                f"{first.member.who.name} offers {name}; to ask it too: allaboard diagnose "
+                f"{scheme}://{address}"
             )
     return lines
 

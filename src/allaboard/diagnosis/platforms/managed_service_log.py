@@ -143,8 +143,7 @@ VICTIM = KnownMessage(
     "one ended before? gcloud ai custom-jobs stream-logs JOB",
     proves_not="which one it lost",
     explains=("EXIT003", "LOG012"),
-    sample="The replica worker 2 exited with a non-zero status of 1. Termination reason: "
-    "Error. Traceback "
+    sample="The replica worker 2 exited with a non-zero status of 1. Termination reason: Error. Traceback "
     "(most recent call last): [...] UnavailableError: OS Error",
     source="as Google's AI Platform and Vertex AI write it",
 )

@@ -54,9 +54,8 @@ TASK_FAILED = KnownMessage(
     pattern=r"barrier task ResultTask\(\d{1,9}, (?P<task>\d{1,7})\) finished unsuccessfully",
     rule="LOG012",
     says="task {task} of Spark's barrier stage failed, and the whole stage with it",
-    fix="its exception stands below this line, if the log is whole; else the stderr of its "
-    "executor: the UI's "
-    "Stages page, yarn logs -applicationId ID",
+    fix="its exception stands below this line, if the log is whole; else the stderr of its executor: the "
+    "UI's Stages page, yarn logs -applicationId ID",
     sample="Could not recover from a failed barrier ResultStage. Most recent failure reason: Stage failed "
     "because barrier task ResultTask(10, 1) finished unsuccessfully.",
     source=_SOURCE,

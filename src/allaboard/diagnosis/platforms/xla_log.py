@@ -17,9 +17,8 @@ MESSAGES = (
         rule="LOG013",
         says="a process asked for GPU {number} of its host, which it does not see: there are more processes "
         "than GPUs, or each sees only its own",
-        fix="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # in that process: start no more tasks "
-        "on a node than "
-        "it has GPUs; where each task sees only its own GPU: "
+        fix="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # in that process: start no more tasks on a node "
+        "than it has GPUs; where each task sees only its own GPU: "
         "jax.distributed.initialize(local_device_ids=[0])",
         severity=Severity.WARNING,
         sample="W xla/service/platform_util.cc:206] unable to create StreamExecutor for CUDA:6: CUDA error: "
@@ -32,10 +31,9 @@ MESSAGES = (
         r"CUDA_ERROR_(?P<why>DEVICE_UNAVAILABLE|OUT_OF_MEMORY)",
         rule="LOG013",
         says="a process could not use GPU {number} ({why}): another process holds it, or its memory",
-        fix="nvidia-smi   # on that host: which processes are on the GPU, and is its compute "
-        "mode Exclusive? End "
-        "them, or take other GPUs (CUDA_VISIBLE_DEVICES; Slurm: --gpus-per-task=1); to share one: nvidia-smi "
-        "-c DEFAULT and XLA_PYTHON_CLIENT_PREALLOCATE=false",
+        fix="nvidia-smi   # on that host: which processes are on the GPU, and is its compute mode Exclusive? "
+        "End them, or take other GPUs (CUDA_VISIBLE_DEVICES; Slurm: --gpus-per-task=1); to share one: "
+        "nvidia-smi -c DEFAULT and XLA_PYTHON_CLIENT_PREALLOCATE=false",
         severity=Severity.WARNING,
         sample="W xla/service/platform_util.cc:199] unable to create StreamExecutor for CUDA:0: failed "
         "initializing StreamExecutor for CUDA device ordinal 0: INTERNAL: failed call to "
@@ -47,17 +45,15 @@ MESSAGES = (
         pattern=r"Executable expected shape (?P<want>\w{1,12}\[[\d,]{0,80}\])\S{0,40} for argument "
         r"(?P<number>\d{1,6}) but ?got incompatible shape (?P<got>\w{1,12}\[[\d,]{0,80}\])",
         rule="LOG013",
-        says="argument {number} of the compiled step is {got}, and it was compiled for {want}: a "
-        "process passed "
-        "the whole batch in place of its part, or data that is spread another way",
+        says="argument {number} of the compiled step is {got}, and it was compiled for {want}: a process "
+        "passed the whole batch in place of its part, or data that is spread another way",
         fix="compare x.shape and x.sharding of that argument in the first and in this step, in "
         "every process: "
         "jax.make_array_from_process_local_data(sharding, local_batch) makes a global array of the parts",
         explains=("LOG012",),
         sample="E xla/pjrt/pjrt_stream_executor_client.cc:2410] Execution of replica 0 failed: "
-        "INVALID_ARGUMENT: Executable expected shape f32[8,32]{1,0} for argument 0 but got "
-        "incompatible shape "
-        "f32[8,256]{1,0}",
+        "INVALID_ARGUMENT: Executable expected shape f32[8,32]{1,0} for argument 0 but got incompatible "
+        "shape f32[8,256]{1,0}",
         source=_SOURCE,
     ),
 )

@@ -75,8 +75,7 @@ def _killed_container(code: int, signal: str) -> tuple[KnownMessage, ...]:
             rule="EXIT001",
             says=f"the container of a worker was killed (exit code {code} is {signal})",
             fix="kubectl get pods   # which one is not Running, or was restarted? kubectl describe pod POD "
-            "tells "
-            "OOMKilled, Evicted or Preempted",
+            "tells OOMKilled, Evicted or Preempted",
             proves_not="which pod it was",
             sample=f"+ POD_NAME=job-worker-1\n{key}",
             source="its wording from the source of kubectl (exec)",
@@ -93,8 +92,7 @@ LOST_DAEMON = KnownMessage(
     fix="ssh {node} uptime   # a pod: kubectl describe pod {node}; then its kernel's log: dmesg -T | tail",
     proves_not="whether {node} ended or the link to it broke",
     sample="ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[100,0],0] on node "
-    "head\n  "
-    "Remote daemon: [[100,0],2] on node node-b\n",
+    "head\n  Remote daemon: [[100,0],2] on node node-b\n",
     source=_OPEN_MPI,
 )
 """It says less than the end of the container, which kubectl reports."""
@@ -105,8 +103,7 @@ NO_DAEMON = KnownMessage(
     rule="JOIN001",
     says="mpirun could not start its daemon on a host; no rank was started",
     fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host which orted prted; done   # "
-    "the "
-    "same Open MPI must be on all hosts, in PATH also without a login: --prefix",
+    "the same Open MPI must be on all hosts, in PATH also without a login: --prefix",
     proves_not="which host, nor whether ssh, PATH or the network is at fault",
     sample="An ORTE daemon has unexpectedly failed after launch and before\ncommunicating back to mpirun.",
     source=_OPEN_MPI,
@@ -136,12 +133,10 @@ MESSAGES = (
         rule="JOIN001",
         says="DeepSpeed's launcher cannot reach {host} by ssh without a password; no rank was started",
         fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
-        "ssh-copy-id "
-        "{host}",
+        "ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
-        sample="RuntimeError: Using hostfile at /job/hostfile but host=node-b was not reachable via ssh. "
-        "If you "
-        "are running with a single node please remove /job/hostfile or setup passwordless ssh.",
+        sample="RuntimeError: Using hostfile at /job/hostfile but host=node-b was not reachable via ssh. If "
+        "you are running with a single node please remove /job/hostfile or setup passwordless ssh.",
         source="its wording from the source of DeepSpeed 0.7 to 0.18 (launcher/runner.py)",
     ),
     KnownMessage(
@@ -179,12 +174,10 @@ MESSAGES = (
         rule="JOIN001",
         says="the launcher's ssh cannot resolve the name {host}; no rank was started",
         fix="getent hosts {host}   # on the host of the launcher; then correct the hostfile, the name "
-        "service or "
-        "/etc/hosts",
+        "service or /etc/hosts",
         certainty=Certainty.CERTAIN,
         sample="ssh: Could not resolve hostname node-b: Name or service not known\npdsh@head: node-b: ssh "
-        "exited "
-        "with exit code 255",
+        "exited with exit code 255",
         source="its wording from the sources of OpenSSH and pdsh",
     ),
     KnownMessage(
@@ -194,12 +187,10 @@ MESSAGES = (
         rule="JOIN001",
         says="{host} refuses the launcher's ssh without a password; no rank was started there",
         fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
-        "ssh-copy-id "
-        "{host}",
+        "ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
         sample="node-b: ubuntu@node-b: Permission denied (publickey,password).\npdsh@head: node-b: ssh "
-        "exited "
-        "with exit code 255",
+        "exited with exit code 255",
         source="its wording from the sources of OpenSSH and pdsh",
     ),
     KnownMessage(
@@ -207,9 +198,8 @@ MESSAGES = (
         pattern=r"Host key verification failed" + _GAVE_UP,
         rule="JOIN001",
         says="the launcher's ssh does not know the key of a host; no rank was started there",
-        fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host hostname; done   # for "
-        "the one "
-        "that fails: ssh-keyscan HOST >> ~/.ssh/known_hosts",
+        fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host hostname; done   # for the "
+        "one that fails: ssh-keyscan HOST >> ~/.ssh/known_hosts",
         sample="Host key verification failed.\r\nORTE was unable to reliably start one or more daemons.",
         source="its wording from the sources of OpenSSH and Open MPI",
     ),
@@ -315,8 +305,7 @@ def _unreachable_host(place: Place, traceback: Traceback, host: str) -> Heard:
             Speaker(-1, f"{traceback.type}: {' '.join(traceback.message.split())}"[:300], place),
         ),
         fix=f"ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
-        f"ssh-copy-id "
-        f"{host}",
+        f"ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
     )
 

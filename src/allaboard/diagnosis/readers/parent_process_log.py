@@ -57,13 +57,11 @@ MESSAGES = (
         rule="EXIT003",
         says="Lightning's process of pid {pid} ended with exit code {code}, and Lightning ended the others",
         fix="read what that process wrote before this line, on its standard error; alone: "
-        "CUDA_VISIBLE_DEVICES=0 "
-        "with devices=1",
+        "CUDA_VISIBLE_DEVICES=0 with devices=1",
         proves_not="which rank it is: Lightning tells its pid",
         bare_end=True,
         sample="[rank: 2] Child process with PID 652 terminated with code 1. Forcefully terminating all "
-        "other "
-        "processes to avoid zombies",
+        "other processes to avoid zombies",
         source="its wording from the source of Lightning 2.0 to 2.5 "
         "(strategies/launchers/subprocess_script.py)",
     ),
@@ -116,8 +114,7 @@ def _torchrun_child(number: int) -> KnownMessage:
         fix=signal_advice(number),
         proves_not="which rank on several hosts: torchrun tells the rank on its host",
         sample=f"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -{number}) "
-        f"local_rank: "
-        "3 (pid: 812917) of binary: /usr/bin/python3",
+        "local_rank: 3 (pid: 812917) of binary: /usr/bin/python3",
         source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
     )
 

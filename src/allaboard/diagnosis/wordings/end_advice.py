@@ -41,8 +41,7 @@ def launcher_advice(line: str) -> str:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
     if _STEP_REFUSED.search(line):
         return (
-            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol "
-            "show job "
+            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol show job "
             "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
         )
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
@@ -62,8 +61,7 @@ def launcher_advice(line: str) -> str:
             return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
         if number == signal.SIGTERM:
             return (
-                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted "
-                "machine, or a "
+                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a "
                 "person; then start it again from its last checkpoint"
             )
     return COLLECT_LOGS

@@ -253,9 +253,8 @@ TRANSPORT_MESSAGES = (
         rule="LOG013",
         says="{node} got Open MPI's connection of another rank than it expected there: two hosts, or two "
         "interfaces of one, answer at the same address (as those of containers do)",
-        fix="ip -br address   # on each host; then mpirun --mca btl_tcp_if_include NAME (ib0, "
-        "eth0: the network "
-        "that all share), without docker0, virbr0 and lo; horovodrun --network-interface NAME",
+        fix="ip -br address   # on each host; then mpirun --mca btl_tcp_if_include NAME (ib0, eth0: the "
+        "network that all share), without docker0, virbr0 and lo; horovodrun --network-interface NAME",
         proves_not="that it hangs for this: Open MPI drops the connection, and may find another",
         sample="[node-b][[22157,1],4][btl_tcp_endpoint.c:626:mca_btl_tcp_endpoint_recv_connect_ack] received "
         "unexpected process identifier [[22157,1],7]",
@@ -266,12 +265,10 @@ TRANSPORT_MESSAGES = (
         pattern=r"(?:Abort\(\d+\) on node \d+ \(rank (?P<rank>\d{1,7}) in comm \d+\): )?"
         r"(?:Fatal error in \w+|Exception): Message truncated, error stack",
         rule="LOG003",
-        says="a rank got a longer message of MPI than it expected: the ranks called different "
-        "operations, or "
+        says="a rank got a longer message of MPI than it expected: the ranks called different operations, or "
         "the same one with different sizes",
         fix="let all ranks make the same calls in the same order with the same sizes: look for what only "
-        "some "
-        "ranks do (if rank == 0), and for a receive whose buffer is smaller than what is sent",
+        "some ranks do (if rank == 0), and for a receive whose buffer is smaller than what is sent",
         proves_not="which rank is wrong: the one that writes it only received",
         explains=("EXIT003", "LOG012", "LOG011"),
         sample="Fatal error in PMPI_Recv: Message truncated, error stack:\n"
