@@ -232,6 +232,20 @@ CAUSES = (
         retry=Retry.NEVER,
     ),
     Cause(
+        pattern=r"^Exception: (?:Duplicate (?:cluster node id|worker/task) |TFManager already started on "
+        r"(?P<host>[\w.-]{1,253}))|No such file or directory: 'executor_id'",
+        says="an executor of Spark got two nodes of TensorFlowOnSpark, or a task that its node "
+        "does not run on: "
+        "there are fewer executors than cluster_size, one holds several cores, or one was started anew",
+        fix="as many executors as cluster_size, one task each: --num-executors N --conf "
+        "spark.task.cpus=C --conf "
+        "spark.executor.cores=C --conf spark.dynamicAllocation.enabled=false; a retry needs a fresh cluster; "
+        "the first failure stands in the executors' logs: yarn logs -applicationId ID",
+        own=False,
+        vague=True,
+        retry=Retry.NEVER,
+    ),
+    Cause(
         pattern=r"^Exception: [Tt]imed out waiting for reservations to complete",
         says="TensorFlowOnSpark's cluster did not come together: fewer executors than its cluster_size "
         "started their node in time",

@@ -78,6 +78,25 @@ MESSAGES = (
         source=_SOURCE,
     ),
 )
+NO_NAME = KnownMessage(
+    key='"syscall":"getaddrinfo"',
+    pattern=r"\"os_error\":\"(?P<why>[^\"\n]{1,80})\",\"syscall\":\"getaddrinfo\",\"target_address\":\""
+    r"(?P<host>[\w.-]{1,253}):(?P<port>\d{1,5})\"",
+    rule="NET001",
+    says="a process could not resolve {host}, a member's name in the cluster: {why}",
+    fix="getent hosts {host}   # on that host, in the pod: no output: is there a service (headless, with the "
+    "pods' names), is its pod up yet, is the name right? Else /etc/hosts, DNS",
+    explains=("LOG012", "EXIT001"),
+    sample='E1020 08:04:33.5      81 server_chttp2.cc:40] {"description":"Name or service not '
+    'known","errno":-2,'
+    '"os_error":"Name or service not known","syscall":"getaddrinfo","target_address":"ps-0.ns.svc:2222"}',
+    source="its wording from the source of gRPC 1.0 to 1.50 (resolve_address_posix.cc)",
+)
+"""What it writes of its own name, and of others'; a name that comes later is tried again."""
+_LATER = re.compile(
+    r"\bloss\b|global_step|\bstep ?[=:]? ?\d|\bepoch\b|local_init_op", re.IGNORECASE
+)
+"""Shows that the program came beyond its start."""
 _LISTENS = re.compile(r"Starting JAX distributed service on \S{0,80}?:(?P<port>\d{1,5})(?!\S)")
 UNNAMED = KnownMessage(
     key=_KEY,
@@ -118,6 +137,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     unnamed = (_with_port(h, port) for h in find_known_messages(exhibit, (UNNAMED,)))
     heard = (*find_known_messages(exhibit, MESSAGES), *unnamed)
     heard = heard or find_known_messages(exhibit, (CUT,))[:1]
+    if NO_NAME.key in exhibit.text and not _LATER.search(
+        exhibit.text, exhibit.text.rfind(NO_NAME.key)
+    ):
+        heard += find_known_messages(exhibit, (NO_NAME,))[-1:]
     return Testimony(heard=heard) if heard else None
 
 

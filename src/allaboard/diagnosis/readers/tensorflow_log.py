@@ -16,6 +16,7 @@ from allaboard.diagnosis.wordings.tensorflow_session_messages import (
     GAVE_UP,
     LOST,
     SESSION_WAITS,
+    STORAGE,
     UNREACHED,
     WAITS,
 )
@@ -100,6 +101,7 @@ def _sessions(exhibit: Exhibit) -> Iterator[Heard]:
     yield from gave_up
     if not gave_up and _repeats(text, WAITS.key, _WENT_ON) >= MIN_CHECKS:
         yield from find_known_messages(exhibit, (WAITS,))[-1:]
+    yield from find_known_messages(exhibit, (STORAGE,))[:1]
     if _repeats(text, LOST.key, _TRAINED) >= MIN_LOSSES:
         yield from find_known_messages(exhibit, (LOST,))[-1:]
     if _repeats(text, UNREACHED[0].key, _WENT_ON) >= MIN_LOSSES:

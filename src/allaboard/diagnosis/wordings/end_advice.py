@@ -46,6 +46,19 @@ def launcher_advice(line: str) -> str:
         )
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
+    if match := re.search(r"Could not resolve hostname ([^\s:]{1,255})", line):
+        return (
+            f"getent hosts {match[1]}   # on the launcher's host, in its pod; no output: correct the "
+            "hostfile or the name service (on Kubernetes: has the pod come up, and a headless service "
+            "of its name?)"
+        )
+    if match := re.search(
+        r"(?<![\w.-])(?:[\w.-]{1,64}@)?([\w.-]{1,255}): Permission denied \(", line
+    ):
+        return (
+            f"ssh -o BatchMode=yes {match[1]} hostname   # as the same user, without a password: its key in "
+            "that host's authorized_keys, and ~/.ssh there 0700 and of that user (sshd's StrictModes)"
+        )
     if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
         return (
             f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"

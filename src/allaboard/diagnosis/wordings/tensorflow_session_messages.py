@@ -53,6 +53,22 @@ LOST = KnownMessage(
     "parameter server. The current session will be closed and a new session will be created. Error: OS Error",
     source=_SESSIONS,
 )
+STORAGE = KnownMessage(
+    key=" retry attempts failed. The last failure: ",
+    pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+):\s{1,400})?All "
+    r"(?P<count>\d{1,4}) retry "
+    r"attempts failed\. The last failure: (?P<why>[^\n]{1,120}?\d{3}\b|[^\n]{1,120})"
+    r"(?:.{0,600}?(?P<path>(?:gs|s3|hdfs)://\S{1,300}))?",
+    rule="LOG013",
+    says="the storage failed, {count} attempts at a write or a read: {why} {path}",
+    fix="the storage service, not the job: its status page and quotas (gsutil ls -l of that path); fewer and "
+    "larger writes at once (save less often, not all hosts together), then start again from the last "
+    "checkpoint",
+    explains=("EXIT005", "EXIT002", "LOG012"),
+    sample="From /job:worker/replica:0/task:1:\nAll 10 retry attempts failed. The last failure: Unavailable: "
+    "Error executing an HTTP request: HTTP response code 503\n when resuming upload gs://b/model.ckpt-60_temp/",
+    source="its wording from the source of TensorFlow 1.3 to 2.21 (retrying_utils.cc)",
+)
 UNREACHED = tuple(
     KnownMessage(
         key="failed to connect to 'ipv",
