@@ -319,7 +319,9 @@ def main() -> None:
         parts += [f"**{tool}**\n\n```text\n{text}\n```\n" for tool, text in seen.items()]
         print(parts[-1], flush=True)
     body = "\n".join(parts).replace(str(sheet.ROOT) + "/", "")
-    body = re.sub(r"/[^ \"]*/site-packages/", "", body)
+    if options.peers_env is not None:
+        body = body.replace(str(options.peers_env), "peers-env")
+    body = re.sub(r'[^ "]*/site-packages/', "", body)
     sheet.page("peers", __doc__, facts, body, options.results)
 
 
