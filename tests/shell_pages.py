@@ -79,5 +79,7 @@ def _plain(text: str) -> str:
     text = re.sub(r"\.allaboard/\S+", ".allaboard/JOB", text)
     text = re.sub(r"(?<![\w.])\d[\d.:,]*(?<!:)", "N", " ".join(text.split()))
     text = re.sub(r"\bN (ms|s|min)\b", "N s", text)
+    # faulthandler where it answers within its time, which it may not on a busy machine.
+    text = re.sub(r"\[(py-spy|faulthandler)\]", "[SAMPLER]", text)
     text = re.sub(r"round trip to \w+ N", "round trip to TASK", text)
     return re.sub(r"\bN (bytes|kB|MB|GB)\b", "N B", text)
