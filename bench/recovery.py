@@ -1,9 +1,10 @@
 """How long from the kill of a rank to the next training step, and from where the time comes.
 
 The same script (jobs/recover.py, PyTorch DDP on gloo) is started by `allaboard run -n N --on-failure
-restart`, by the same with `--standby N`, and by `torchrun --standalone --max-restarts 1`, in turns whose
-order rotates; k rounds. Once every rank has trained for a second, and all processes stand by that are to, the
-last rank is killed by SIGKILL; a moment counts when the last rank of the new round has reached it, in seconds
+restart`, by the same with `--standby N` and with `--warm` (with its imports at the top), and by `torchrun
+--standalone --max-restarts 1`, in turns whose order rotates; k rounds. Once every rank has trained for a
+second, and all processes stand by that are to, the last rank is killed by SIGKILL; a moment counts when the
+last rank of the new round has reached it, in seconds
 since the kill. What the processes that stand by take of the machine while they import is not in it. The
 control is a bare loop of Popen that starts the same script on the same machine in the same rounds, from its
 start to its first step: without processes that stand by, no launcher can be back sooner than that by much.
@@ -30,9 +31,10 @@ import sheet
 import launch
 
 JOB = str(sheet.JOBS / "recover.py")
+JOB_TOP = str(sheet.JOBS / "recover_top.py")
 MOMENTS = ("first line", "torch", "init done", "first step")
 LIMIT = 60.0
-TARGETS = {"allaboard": 1.0, "allaboard, standby": 0.6}
+TARGETS = {"allaboard": 1.0, "allaboard, standby": 0.6, "allaboard, warm": 0.6}
 
 
 def command(way: str, n: int, python: str, marks: Path) -> list[str]:
@@ -43,6 +45,8 @@ def command(way: str, n: int, python: str, marks: Path) -> list[str]:
     run = ["run", "--run-dir", str(marks / "run"), "-n", str(n), "--on-failure", "restart"]
     if way == "allaboard, standby":
         run += ["--standby", str(n)]
+    if way == "allaboard, warm":
+        return sheet.allaboard(*run, "--warm", JOB_TOP, *words[1:])
     return sheet.allaboard(*run, *words)
 
 
@@ -159,7 +163,7 @@ def main() -> None:
     facts = sheet.circumstances(options.python) | {"rounds": options.k, "ranks": options.n}
     environment = sheet.environment(options.python)
     environment.pop("TORCHELASTIC_RESTART_COUNT", None)
-    ways = ["allaboard", "torchrun", "allaboard, standby", "bare start"]
+    ways = ["allaboard", "torchrun", "allaboard, standby", "allaboard, warm", "bare start"]
     once("bare start", options.n, options.python, environment)  # page cache; not counted
     rounds: list[dict[str, Any]] = []
     for k in range(options.k):
