@@ -148,8 +148,14 @@ def posing_as(client: str, *arguments: str) -> Iterator[int]:
 
 
 def test_a_client_leads_to_what_its_server_started(begin: Begin) -> None:
-    shell = begin("bash", "-c", LOOP.format(before="", python=sys.executable))
-    with posing_as("srun", sys.executable, "rank_of_wrapper.py", "up") as client:
+    # A word of its own: another test may run the same script at the same time.
+    own_word = f"of-{os.getpid()}"
+    shell = begin(
+        "bash",
+        "-c",
+        LOOP.replace(" up", f" up {own_word}").format(before="", python=sys.executable),
+    )
+    with posing_as("srun", sys.executable, "rank_of_wrapper.py", "up", own_word) as client:
         pids = choose_processes([str(client)]).pids
     assert sorted(pids) == sorted(choose_processes([str(shell.pid)]).pids)
 
