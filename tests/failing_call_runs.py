@@ -48,6 +48,9 @@ JOBS = {
     "one worker fails twice": Job(
         FAILING_WORKER, ("--on-failure", "restart", "--max-restarts", "1"), 1
     ),
+    "starts warm, one worker fails twice": Job(
+        FAILING_WORKER, ("--warm", "--on-failure", "restart", "--max-restarts", "1"), 1
+    ),
 }
 
 

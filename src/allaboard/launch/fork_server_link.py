@@ -86,14 +86,19 @@ class ForkServerLink:
     def drop_asked(self) -> list[int]:
         """Forget what is not forked yet, since the round ends, and be closed then; return those workers'
         numbers."""
-        if self._asked and self.is_open:
-            self._close()
+        if self._asked:
+            self.close()
         dropped = list(self._asked)
         self._asked.clear()
         for _, fds in dropped:
             for fd in fds:
                 os.close(fd)
         return [int(message["worker"]) for message, _ in dropped]
+
+    def close(self) -> None:
+        """Ask nothing any more: that process exits."""
+        if self.is_open:
+            self._close()
 
     def _send_first(self) -> None:
         message, fds = self._asked[0]

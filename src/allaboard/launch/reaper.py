@@ -182,6 +182,8 @@ class _Reaper:
                     data, fds = b"", []
                 if not data:
                     self.keep = frozenset()
+                    if self.fork_server is not None:
+                        self.fork_server.close()
                     self._end_all(LAST_GRACE)
                     orphan_guard.remove_flat_folder(self.remove)
                     return
@@ -270,7 +272,13 @@ class _Reaper:
 
     def _spawn_fork_server(self, message: dict[str, Any], fds: list[int]) -> None:
         """Start the process that imports for all workers, with its end of a socket."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as full:  # too many files: the workers start in the ordinary way
+            for fd in fds:
+                os.close(fd)
+            self._tell({"failed": FORK_SERVER_NUMBER, "why": str(full.strerror)})
+            return
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
         theirs.set_inheritable(True)
