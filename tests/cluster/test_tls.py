@@ -161,7 +161,10 @@ def test_alternative_names_count_and_then_the_common_one_does_not(
 def test_a_certificate_may_be_pinned(ours: TlsFiles, evil: TlsFiles) -> None:
     pin = fingerprint(ours)
     assert certificate_fault(named(ours, pin)) == ""
-    assert certificate_fault(named(ours, pin.lower().replace(":", "").replace("sha256", "sha256:", 1))) == ""
+    assert (
+        certificate_fault(named(ours, pin.lower().replace(":", "").replace("sha256", "sha256:", 1)))
+        == ""
+    )
     assert "build7.corp.example, 10.0.0.7; sha256:" in certificate_fault(named(evil, pin))
 
 
