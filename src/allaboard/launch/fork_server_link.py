@@ -69,7 +69,7 @@ class ForkServerLink:
             answer = json.loads(data) if data else {}
             if "pid" not in answer:
                 self.why_unfit = answer.get("unfit", "")
-                self._close()
+                self.close()
                 return forked
             forked.append((self._asked.popleft(), int(answer["pid"])))
             if self._asked:
@@ -78,9 +78,10 @@ class ForkServerLink:
 
     def take_unserved(self) -> list[ForkRequest]:
         """Return those that will not be forked, once it is no longer open; they are the caller's again."""
-        unserved = [] if self.is_open else list(self._asked)
-        if unserved:
-            self._asked.clear()
+        if self.is_open:
+            return []
+        unserved = list(self._asked)
+        self._asked.clear()
         return unserved
 
     def drop_asked(self) -> list[int]:
@@ -97,8 +98,8 @@ class ForkServerLink:
 
     def close(self) -> None:
         """Ask nothing any more: that process exits."""
-        if self.is_open:
-            self._close()
+        self._end.close()
+        self.is_open = False
 
     def _send_first(self) -> None:
         message, fds = self._asked[0]
@@ -106,8 +107,4 @@ class ForkServerLink:
         try:
             self._send(self._end, forwarded, fds)
         except OSError:  # EPIPE: it has ended
-            self._close()
-
-    def _close(self) -> None:
-        self._end.close()
-        self.is_open = False
+            self.close()

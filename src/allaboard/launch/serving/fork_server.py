@@ -54,12 +54,7 @@ def import_early(arguments: list[str]) -> str:
             value_before = replaced.get(name, (os.environ.get(name),))[0]
             replaced[name] = value_before, value
             os.environ[name] = value
-    for name, (value_before, value) in replaced.items():
-        if os.environ.get(name) == value:  # else a module has set it, as it will have in the script
-            if value_before is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value_before
+    script_imports.restore_variables(replaced)
     thread_count = len(os.listdir("/proc/self/task")) - 1  # noqa: PTH208 - of a kernel, not of a folder's files
     if not thread_count:
         return ""

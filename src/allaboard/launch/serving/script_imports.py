@@ -1,17 +1,18 @@
-"""What a script does to the environment and imports before anything else, by its text alone. Runs in the
-user's Python, where allaboard need not be installed."""
+"""What a script does to the environment and imports before anything else, by its text alone; and setting and
+restoring variables around such imports. Runs in the user's Python, where allaboard need not be installed."""
 
 from __future__ import annotations
 
 import ast
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 INSTALLED_FOLDERS = ("site-packages", "dist-packages")
 """Folders whose modules may be imported early; the user's own may do things when they are."""
@@ -63,6 +64,22 @@ def certain_steps(arguments: list[str]) -> list[EarlyStep]:
     """
     folder = Path.cwd() if arguments[0] == "-m" else Path(arguments[0]).resolve().parent
     return list(_OwnFiles([str(folder), *sys.path]).follow_command(arguments))
+
+
+def set_variable(name: str, value: str | None) -> None:
+    """Set a variable of this process's environment, or remove it if the value is None."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def restore_variables(replaced: Mapping[str, tuple[str | None, str | None]]) -> None:
+    """Undo settings that held during imports: ``replaced`` has the value before and the one that was set, by
+    name. A variable that has yet another value was set by a module, as it will be in the script."""
+    for name, (value_before, value) in replaced.items():
+        if os.environ.get(name) == value:
+            set_variable(name, value_before)
 
 
 def is_installed(name: str) -> bool:

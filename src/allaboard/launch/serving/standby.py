@@ -46,7 +46,7 @@ def import_recorded(record: dict[str, Any], count: int) -> str:
     replaced: dict[str, tuple[str | None, str | None]] = {}
     for name, value in record["environment"].items():
         replaced[name] = os.environ.get(name), value
-        _set_variable(name, value)
+        script_imports.set_variable(name, value)
     modules = record["modules"][:count]
     for name, file in modules:
         if file and any(folder in file for folder in script_imports.INSTALLED_FOLDERS):
@@ -56,9 +56,7 @@ def import_recorded(record: dict[str, Any], count: int) -> str:
                 BaseException
             ):  # made by its package alone, as six.moves is: the script makes it again
                 continue
-    for name, (value_before, value) in replaced.items():
-        if os.environ.get(name) == value:  # else a module has set it, as it will have in the script
-            _set_variable(name, value_before)
+    script_imports.restore_variables(replaced)
     for name, file in modules:
         loaded = getattr(sys.modules.get(name), "__dict__", {}).get("__file__")
         if file and loaded and loaded != file and name not in main_module.MAIN_NAMES:
@@ -80,13 +78,6 @@ def _prepare_as_recorded(path: str, count: int | None) -> None:
     if count is None and not is_set_alike:
         arguments = [sys.executable, *sys.argv, str(record["early"])]
         os.execve(sys.executable, arguments, first_environment)
-
-
-def _set_variable(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
 
 
 def _read_order(fifo: str) -> dict[str, Any]:
