@@ -23,11 +23,11 @@ def test_who_asks_a_service_is_told_of() -> None:
 
 def test_the_address_that_does_not_answer_is_named() -> None:
     stack = msgspec.structs.replace(
-        sample_stack(_RECEIVES, _HTTP, USER), awaited_end="an answer of 10.0.0.5:443"
+        sample_stack(_RECEIVES, _HTTP, USER), awaited_end="an answer from 10.0.0.5:443"
     )
     view = stalled_job(waiting_member(0), sample_member(1, stack=stack))
     assert pause_line(view) == (
-        "waiting: rank 1 waits for an answer of 10.0.0.5:443 (train.py:41 in train)"
+        "waiting: rank 1 waits for an answer from 10.0.0.5:443 (train.py:41 in train)"
     )
 
 

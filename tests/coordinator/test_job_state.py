@@ -286,3 +286,18 @@ def test_an_interrupt_is_no_finding() -> None:
     world.tell(*(ProcessExited(pid=100 + w, exited_at=world.clock.now, signal=2) for w in range(3)))
     assert world.rules == []
     assert world.job.status.outcome[0] is Outcome.INTERRUPTED
+
+
+def test_a_job_that_is_interrupted_while_it_stands_still_names_who_holds_it_up() -> None:
+    world = World()
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    receives = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
+    asks = Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status")
+    world.wait(60, {1: (receives, asks, USER)})
+    assert world.rules == [], "it may go on"
+    world.tell(AgentInterrupted(signal=2, interrupted_at=world.clock.now))
+    assert world.rules == ["HANG027"]
+    (finding,) = world.job.status.findings
+    assert [w.rank for w in finding.who] == [1]
+    assert world.job.status.outcome[0] is Outcome.INTERRUPTED

@@ -38,14 +38,14 @@ def seen(code: str, *arguments: str, expected: str = "") -> str:
 
 
 def test_a_name_server_that_does_not_answer() -> None:
-    expected = "an answer of the name server 127.0.0.1"
+    expected = "an answer from the name server 127.0.0.1"
     assert seen(RECEIVES_DATAGRAM, "53", expected=expected) == expected
 
 
 def test_an_address_that_does_not_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        expected = f"an answer of 127.0.0.1:{port}"
+        expected = f"an answer from 127.0.0.1:{port}"
         assert seen(RECEIVES_ANSWER, str(port), expected=expected) == expected
 
 

@@ -24,9 +24,20 @@ from typing import Any
 
 from allaboard.analysis.failures.time_limit_warning import EARLY_S, LATE_S, ended_on_warning
 from allaboard.analysis.member_names import name_first_members
+from allaboard.analysis.stalls.interrupted_stall import is_interrupted_in_stall
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Retry, Severity, Stage
-from allaboard.facts.samples import NOW, ended_member, sample_job, sample_member
+from allaboard.facts.samples import (
+    NOW,
+    USER,
+    ended_member,
+    sample_job,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
+)
 from allaboard.facts.signal_name import signal_name
 
 
@@ -44,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
     members = [m for m in view.members if not m.is_on_other_host]
     steps = max((m.step for m in members), default=0)
     yield Claim(
-        summary="the job was ended by its time limit, and not by a failure or a hang",
+        summary=f"the job was ended by its time limit, {_how_it_went(view)}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(
@@ -58,6 +69,12 @@ def check(view: JobView) -> Iterator[Claim]:
         severity=Severity.WARNING,
         since=limit_at,
     )
+
+
+def _how_it_went(view: JobView) -> str:
+    if is_interrupted_in_stall(view):
+        return f"and had made no progress for {view.now - stalled_since(view):.0f} s before it"
+    return "and not by a failure or a hang"
 
 
 def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
@@ -115,6 +132,16 @@ RULE = Rule(
         "Slurm's SIGTERM": (
             _view(NOW - 1.0, NOW - 20.0),
             "the job was ended by its time limit, and not by a failure or a hang",
+        ),
+        "it stood still before": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(USER)),
+                progress_at=NOW - 30.0,
+                interrupted_at=NOW - 0.1,
+                time_limit_at=NOW - 1.0,
+            ),
+            "the job was ended by its time limit, and had made no progress for 30 s before it",
         ),
         "SIGUSR1 kills a script without a handler": (
             _warned_view(ended_member(0, signal=10), ended_member(1, signal=10)),

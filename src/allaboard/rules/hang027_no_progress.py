@@ -1,9 +1,10 @@
-"""The job has made no progress until the limit of `--hang-after`, and no other rule knows the cause.
+"""The job made no progress until the limit of `--hang-after` or until it was interrupted, for no known cause.
 
 ## Why it matters
-With `--on-hang stop`, a job is ended once it has stood still for that long, whatever the cause. This finding
-names the members that do not wait for others, and where they are: the reason is at one of these places. It is
-the last resort, and given only where no other finding explains the hang.
+With `--on-hang stop`, a job is ended once it has stood still for that long, whatever the cause. A job that
+stands still is often ended by a person, or by its time limit. This finding names the members that do not wait
+for others, and where they are: the reason is at one of these places. It is the last resort, and given only
+where no other finding explains the hang.
 
 ## What to do
 Look at the line that is named. A worker that waits for an answer (a socket, a database, a queue on another
@@ -17,7 +18,9 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_first_members
 from allaboard.analysis.parameter_servers import only_serves
+from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.hang_limit import is_over_hang_limit
+from allaboard.analysis.stalls.interrupted_stall import is_interrupted_in_stall
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
@@ -36,10 +39,12 @@ from allaboard.facts import (
     JobView,
     Member,
     Op,
+    Severity,
     Spent,
     Stage,
 )
 from allaboard.facts.samples import (
+    NOW,
     USER,
     ps_member,
     sample_job,
@@ -54,11 +59,17 @@ MAX_SHOWN_PLACES = 4
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if view.hang_limit is None or view.ending or not is_over_hang_limit(view, view.hang_limit):
+    if view.ending:
         return
+    limit = f"--hang-after {view.hang_limit:g}" if view.hang_limit is not None else ""
+    severity = Severity.ERROR
+    if view.hang_limit is None or not is_over_hang_limit(view, view.hang_limit):
+        if not is_interrupted_in_stall(view):
+            return
+        limit, severity = "until the job was interrupted", Severity.WARNING
     members = _members_elsewhere(view)
     if members:
-        yield _claim(view, members)
+        yield _claim(view, members, limit, severity)
 
 
 def _members_elsewhere(view: JobView) -> tuple[Member, ...]:
@@ -71,7 +82,7 @@ def _members_elsewhere(view: JobView) -> tuple[Member, ...]:
     return tuple(m for m in trainers if not member_waits_for_peers(m)) or trainers
 
 
-def _claim(view: JobView, members: tuple[Member, ...]) -> Claim:
+def _claim(view: JobView, members: tuple[Member, ...], limit: str, severity: Severity) -> Claim:
     # A member that was sampled says where to look, so it is named first.
     members = tuple(sorted(members, key=lambda m: m.stack is None))
     first = members[0]
@@ -80,7 +91,6 @@ def _claim(view: JobView, members: tuple[Member, ...]) -> Claim:
         if len(members) > 1
         else ""
     )
-    limit = f"--hang-after {view.hang_limit:g}"
     silence = view.now - stalled_since(view)
     return Claim(
         summary=f"{first.who.name} does not go on: {_describe_place(first)}{more}{_others(view)}",
@@ -98,6 +108,7 @@ def _claim(view: JobView, members: tuple[Member, ...]) -> Claim:
         ),
         fix=command_on_host(view, first, f"py-spy dump --locals --pid {first.who.pid}")
         + _line_to_check(first),
+        severity=severity,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -108,7 +119,8 @@ def _describe_place(member: Member) -> str:
         return "it is stopped"
     if member.stack is None or not member.stack.frames:
         return "its stack could not be read"
-    return f"it is {describe_wait(member.stack)} at {member.stack.main_frame}"
+    activity = awaited_end_clause(member) or describe_wait(member.stack)
+    return f"it is {activity} at {member.stack.main_frame}"
 
 
 def _describe_activity(member: Member) -> str:
@@ -158,6 +170,7 @@ _RECEIVES = sample_stack(
 _SPIN = sample_stack(Frame("/home/u/train.py", 12, "wait_for_lock", "while not free():"), USER)
 _ENDED = ps_member("worker", 0, exit=Exit(ended_at=60.0, code=0))
 _LIMIT = {"hang_limit": 8.0}
+_INTERRUPTED = {"progress_at": NOW - 30.0, "interrupted_at": NOW - 0.1}
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -176,6 +189,11 @@ RULE = Rule(
             ),
             "worker 1 does not go on: it is in its own code at train.py:12 in wait_for_lock; worker 0 has "
             "exited",
+        ),
+        "the job is interrupted while it stands still": (
+            stalled_job(waiting_member(0), sample_member(1, stack=_RECEIVES), **_INTERRUPTED),
+            "worker 1 does not go on: it is waiting for the answer of another process at train.py:33 in "
+            "fetch_labels; worker 0 waits for it",
         ),
         "no stack could be read": (
             stalled_job(waiting_member(0, stack=None), sample_member(1), **_LIMIT),
@@ -196,6 +214,15 @@ RULE = Rule(
         ),
         "it moves": sample_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2), **_LIMIT
+        ),
+        "it is interrupted while it moves": sample_job(
+            waiting_member(0), sample_member(1, stack=_RECEIVES), interrupted_at=NOW - 0.1
+        ),
+        "it is interrupted after a short pause": stalled_job(
+            waiting_member(0), sample_member(1, stack=_RECEIVES), interrupted_at=NOW - 0.1
+        ),
+        "nobody waits for the idle member": stalled_job(
+            sample_member(0, stack=_RECEIVES), sample_member(1, stack=_RECEIVES), **_INTERRUPTED
         ),
         "a debugger holds it": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES, os_state="t"), **_LIMIT
@@ -218,6 +245,6 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    relations=Relations(last_resort=True),
+    relations=Relations(last_resort=True, explains_signal=True),
     drill=("waits-for-an-answer", "ps-worker-spins"),
 )

@@ -11,7 +11,7 @@ _NAMED_PIPE = "named pipe "
 
 
 def awaited_end_clause(member: Member) -> str:
-    """Return ``waiting for an answer of 10.0.0.5:443``; "" if it is not known."""
+    """Return ``waiting for an answer from 10.0.0.5:443``; "" if it is not known."""
     end = member.stack.awaited_end if member.stack is not None else ""
     return f"waiting for {end}" if end else ""
 

@@ -20,7 +20,7 @@ _CONNECT = 42 if platform.machine() == "x86_64" else 203
 
 
 def awaited_end(pid: int) -> str:
-    """Return for example ``an answer of the name server 10.0.0.2``; "" if it runs, waits for several things
+    """Return for example ``an answer from the name server 10.0.0.2``; "" if it runs, waits for several things
     or for none that has another end."""
     process_stat = proc.read_stat(pid)
     if process_stat is None or process_stat.state != "S":
@@ -45,8 +45,8 @@ def awaited_end(pid: int) -> str:
     if not remote or port == "0":
         return ""
     if port == DNS_PORT:
-        return f"an answer of the name server {host}"
-    return f"an answer of {remote}" if protocol == "tcp" else f"data from {remote}"
+        return f"an answer from the name server {host}"
+    return f"an answer from {remote}" if protocol == "tcp" else f"data from {remote}"
 
 
 def _connecting_descriptor(pid: int) -> int | None:
