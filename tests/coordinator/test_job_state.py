@@ -294,7 +294,7 @@ def test_a_job_that_is_interrupted_while_it_stands_still_names_who_holds_it_up()
     world.tell()
     receives = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
     asks = Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status")
-    world.wait(60, {1: (receives, asks, USER)})
+    world.wait(40, {1: (receives, asks, USER)})
     assert world.rules == [], "it may go on"
     world.tell(AgentInterrupted(signal=2, interrupted_at=world.clock.now))
     assert world.rules == ["HANG027"]

@@ -188,8 +188,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     awaited_pids: tuple[int, ...] = ()
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     awaited_end: str = ""
-    """What is at the other end of the one thing that it waits for, as "an answer from 10.0.0.5:443"; "" if that
-    is not known, or was not the same at the last samples."""
+    """What is at the other end of the one thing that it waits for, as "an answer from 10.0.0.5:443"; "" if
+    that is not known, or was not the same at the last samples."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""
