@@ -525,7 +525,7 @@ def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -
     moves = msgspec.structs.replace(moves, member=member)
     look = HostLook(host="h0", now=52.0, allaboard="0", present=(waits, moves))
     assert live_diagnosis.diagnose_processes((look,), look_count=2).conclusion == (
-        "no finding: worker 0 waits for worker 1 (train.py:12 in train), which is still running "
+        "waiting: worker 0 waits for worker 1 (train.py:12 in train), which is still running "
         "(examined 2 times): a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
     alone = msgspec.structs.replace(look, present=(moves,))
@@ -546,7 +546,7 @@ def test_who_stands_still_for_another_reason_is_not_said_to_move() -> None:
     found = live_diagnosis.diagnose_processes((look,))
     assert not found.findings
     assert found.conclusion.startswith(
-        "no finding: worker 0 waits for worker 1, which stands still (train.py:12 in train): waiting for a "
+        "waiting: worker 0 waits for worker 1, which stands still (train.py:12 in train): waiting for a "
         "child process."
     )
 

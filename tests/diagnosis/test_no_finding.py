@@ -125,7 +125,7 @@ def test_a_torchrun_without_ranks_waits_for_its_other_nodes() -> None:
     present = Present(member=member, command=command, arguments={"RANK": "0"})
     answer = diagnose_processes([HostLook(host="h", now=12.0, present=(present,))])
     assert answer.conclusion.startswith(
-        "no finding: torchrun waits in its rendezvous for its other nodes (--nnodes 2 at "
+        "waiting: torchrun waits in its rendezvous for its other nodes (--nnodes 2 at "
         "10.0.0.1:29500), and has started no rank yet; start torchrun on each of them"
     )
     assert answer.told[0].startswith("pid 100 (rank unknown")

@@ -86,11 +86,16 @@ def look_at_hosts(
     )
 
 
-def diagnose_looks(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
-    """Return the diagnosis of processes at which was looked so many times."""
+def diagnose_looks(
+    looks: tuple[HostLook, ...], earlier_looks: tuple[HostLook, ...] = ()
+) -> Diagnosis:
+    """Return the diagnosis of processes that were looked at, a second time if ``earlier_looks`` are given."""
+    from allaboard.analysis.stalls.examined_duration import unchanged_time
     from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
 
-    return diagnose_processes(looks, times)
+    return diagnose_processes(
+        looks, 2 if earlier_looks else 1, unchanged_time(earlier_looks, looks)
+    )
 
 
 def needs_second_look(diagnosis: Diagnosis, looks: tuple[HostLook, ...]) -> bool:
@@ -121,4 +126,4 @@ def look_again(
         )
     except NoSuchProcessError:
         return looks, diagnosis
-    return second, diagnose_looks(second, times=2)
+    return second, diagnose_looks(second, looks)

@@ -21,6 +21,8 @@ class Socket(msgspec.Struct, frozen=True):
     """Bytes in its send queue."""
     unread: int = 0
     """Bytes in its receive queue; of a listener the connections that nobody has accepted yet."""
+    silent_s: float = 0.0
+    """Seconds since data last went through it, either way; 0 if that is not known."""
 
 
 class Awaited(msgspec.Struct, frozen=True, kw_only=True):

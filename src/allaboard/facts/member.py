@@ -30,7 +30,8 @@ from allaboard.facts.traffic import Pair
 from allaboard.facts.usage import DeviceMemory
 
 ATTACHED = "attached"
-"""Note of a member to which an agent has attached itself (ALLABOARD=1, drop-ins)."""
+"""Note of a member that no agent has started: one has attached itself (ALLABOARD=1, drop-ins), or it is
+examined by `diagnose PID`."""
 BOX = "black box"
 """Note of a member whose black box cannot be read: why, as a clause after its name."""
 

@@ -7,10 +7,13 @@ import ipaddress
 import os
 import re
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from allaboard.facts import Socket
 from allaboard.hosts import proc
+from allaboard.hosts.socket_bytes import silent_times
 
 STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2", 6: "TIME-WAIT",
           7: "CLOSE", 8: "CLOSE-WAIT", 9: "LAST-ACK", 10: "LISTEN", 11: "CLOSING"}  # fmt: skip
@@ -21,26 +24,35 @@ _LOCAL_ADDRESS = re.compile(r"\|-- (\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 """A line of /proc/PID/net/fib_trie, and the next one."""
 
 
-def process_sockets(pid: int) -> tuple[Socket, ...]:
+def process_sockets(pid: int, *, with_silence: bool = False) -> tuple[Socket, ...]:
     """Return the TCP sockets of a process, listeners first; empty if it has gone or is another
-    user's."""
-    inodes = set(map(str, proc.socket_inodes(pid)))
+    user's.
+
+    ``with_silence``: also ask the kernel since when no data went through each of them.
+    """
+    inodes = set(proc.socket_inodes(pid))
     if not inodes:
         return ()
-    sockets_found = parse_socket_table(pid, inodes)
+    silent_s = silent_times(inodes) if with_silence else {}
+    sockets_found = parse_socket_table(pid, set(map(str, inodes)), silent_s)
     sockets_found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
     return tuple(sockets_found[:MAX_SOCKETS])
 
 
-def parse_socket_table(pid: int, inodes: set[str] | None = None) -> list[Socket]:
-    """Return the TCP sockets with these inodes in the network of this process; None for all of them."""
+def parse_socket_table(
+    pid: int, inodes: set[str] | None = None, silent_s: Mapping[int, float] = MappingProxyType({})
+) -> list[Socket]:
+    """Return the TCP sockets with these inodes in the network of this process; None for all of them.
+
+    ``silent_s``: for how long no data went through which inode.
+    """
     sockets_found: list[Socket] = []
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
         except OSError:
             continue
-        sockets_found += [s for line in lines if (s := _socket(line, inodes)) is not None]
+        sockets_found += [s for line in lines if (s := _socket(line, inodes, silent_s)) is not None]
     return sockets_found
 
 
@@ -53,7 +65,7 @@ def inodes_by_ends(pid: int) -> dict[tuple[str, str], str]:
         except OSError:
             continue
         for line in lines:
-            if (socket := _socket(line, None)) is not None:
+            if (socket := _socket(line, None, {})) is not None:
                 inodes[socket.local, socket.remote] = line.split()[9]
     return inodes
 
@@ -76,7 +88,7 @@ def remote_end(pid: int, inode: str) -> tuple[str, str]:
     return "", ""
 
 
-def _socket(line: str, inodes: set[str] | None) -> Socket | None:
+def _socket(line: str, inodes: set[str] | None, silent_s: Mapping[int, float]) -> Socket | None:
     fields = line.split()
     if len(fields) < 10 or (inodes is not None and fields[9] not in inodes):
         return None
@@ -88,6 +100,7 @@ def _socket(line: str, inodes: set[str] | None) -> Socket | None:
             STATES.get(int(fields[3], 16), fields[3]),
             int(unsent, 16),
             int(unread, 16),
+            silent_s.get(int(fields[9]), 0.0),
         )
     except ValueError:
         return None

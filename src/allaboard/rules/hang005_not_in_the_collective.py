@@ -62,6 +62,7 @@ from allaboard.facts import (
     Evidence,
     Frame,
     JobView,
+    LockWait,
     Member,
     Phase,
     Raised,
@@ -215,6 +216,7 @@ def _claim_finished(view: JobView, member: Member, stall: Stall) -> Claim:
 
 _DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
 _SLEEP = Frame("/home/u/train.py", 33, "retry", "time.sleep(3600)")
+_FLOCK = Frame("/home/u/train.py", 20, "cached", "fcntl.flock(file, fcntl.LOCK_EX)")
 _WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _EVENT = Frame("/usr/lib/python3.11/threading.py", 629, "wait")
 _JOIN = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
@@ -251,6 +253,14 @@ RULE = Rule(
             stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
             "process 4711, which might have sent it, has ended; the others wait for it",
+        ),
+        "asleep with a file lock for which the others wait": (
+            stalled_job(
+                sample_member(0, stack=sample_stack(_SLEEP, USER)),
+                sample_member(1, stack=sample_stack(_FLOCK, USER)),
+                lock_waits=(LockWait(101, (100,), "/tmp/index.lock"),),
+            ),
+            "worker 0 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "asleep": (
             stalled_job(
@@ -352,6 +362,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "asleep, while another waits for the file lock of no member": stalled_job(
+            sample_member(0, stack=sample_stack(_SLEEP, USER)),
+            sample_member(1, stack=sample_stack(_FLOCK, USER)),
+            lock_waits=(LockWait(101, (77,), "/tmp/index.lock"),),
+        ),
         "it works a little and sleeps a little": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(_SLEEP), cpu=0.07)
         ),

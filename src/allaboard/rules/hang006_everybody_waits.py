@@ -36,6 +36,7 @@ from allaboard.analysis.roll_call.reinit import (
 )
 from allaboard.analysis.stacks.framework_collectives import find_own_collective
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stacks.stack_collectives import describe_stack_collective
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
@@ -182,7 +183,9 @@ def _advice_on_own_collective(mutual_wait: MutualWait) -> str:
 
 def _call_name(member: Member) -> str:
     """Return the name of the call in which the member is, without the rank and tag of a message."""
-    name = member.op.name if member.op is not None else ""
+    if member.op is None:
+        return describe_stack_collective(member.stack).removeprefix("in ")
+    name = member.op.name
     call = re.split("[ ,]", name.removeprefix(STARTED_MESSAGE_PREFIX), maxsplit=1)[0]
     return call if call in RECEIVES | SENDS or name.startswith(STARTED_MESSAGE_PREFIX) else name
 
@@ -192,6 +195,7 @@ _FORWARD = Frame(
     2363,
     "_distributed_broadcast_coalesced",
 )
+_RECV = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2764, "recv")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -233,6 +237,19 @@ RULE = Rule(
         "no rank sends": (
             stalled_job(*(waiting_member(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
+        ),
+        "no rank sends, by the stacks": (
+            stalled_job(
+                *(
+                    waiting_member(
+                        r,
+                        op=None,
+                        stack=sample_stack(_RECV, msgspec.structs.replace(USER, line=41 + r)),
+                    )
+                    for r in range(2)
+                )
+            ),
+            "all 2 members wait for each other in 2 different places",
         ),
         "messages whose tags differ": (
             stalled_job(

@@ -50,8 +50,14 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None
     frame = member.stack.main_frame
-    state = (
-        "is in a debugger" if classify_stack(member.stack) is Spot.DEBUGGER else "waits for input"
+    in_debugger = classify_stack(member.stack) is Spot.DEBUGGER
+    state = "is in a debugger" if in_debugger else "waits for input"
+    # A debugger stops before the line at which it is: the breakpoint() itself is above.
+    place = f"{frame.file}:{frame.line}"
+    remove = (
+        f"remove the breakpoint that stopped it before {place}"
+        if in_debugger
+        else f"remove it at {place}"
     )
     return Claim(
         summary=f"{member.who.name} {state} at {frame}; the others wait for it",
@@ -61,7 +67,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
             peers_evidence,
             Evidence(frame.text or str(frame), f"{frame.file}:{frame.line}"),
         ),
-        fix=f"remove it at {frame.file}:{frame.line}; its prompt is in {member.log}",
+        fix=f"{remove}; its prompt is in {member.log}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

@@ -82,6 +82,10 @@ def find_stall(view: JobView) -> Stall | None:
     absent = tuple(
         member_at_stuck_generator(view, m) or m for m in joined if m.event_key not in accounted_for
     )
+    if not waiting:
+        # Nobody is in a collective: who waits for a file lock that another member holds waits for that one.
+        waiting = _waiting_for_a_lock_of(view, absent)
+        absent = tuple(m for m in absent if m not in waiting)
     absent = members_of_same_worlds(view, absent, waiting)
     waiting = members_of_same_worlds(view, waiting, absent)
     if abroad and not absent:
@@ -100,6 +104,23 @@ def find_stall(view: JobView) -> Stall | None:
         waiting if workers_wait_for_peers(view) else (),
         _members_that_owe_a_call(waiting, absent),
         gil_blocked,
+    )
+
+
+def _waiting_for_a_lock_of(view: JobView, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Return those of the members that wait for file locks which others of them hold, who wait for none."""
+    holders = {w.waiter: set(w.holders) for w in view.lock_waits}
+    at_lock = {m.event_key for m in members if classify_stack(m.stack) is Spot.FILE_LOCK}
+    return tuple(
+        m
+        for m in members
+        if m.event_key in at_lock
+        and any(
+            other.who.pid in holders.get(m.event_key, ())
+            and other.who.host == m.who.host
+            and other.event_key not in at_lock
+            for other in members
+        )
     )
 
 
@@ -262,8 +283,11 @@ def waiting_evidence(current_stall: Stall) -> Evidence:
     if example.op is not None and example.op.beside:
         activity, user_frame = f"{activity} in a thread other than the main one", None
     verb = conjugate_verb("wait", current_stall.waiting)
+    preposition = "in"
+    if classify_stack(example.stack) is Spot.FILE_LOCK and example.op is None:
+        preposition, activity = "for", "a file lock that is held there"
     return Evidence(
-        f"{name_by_rank(current_stall.waiting)} {verb} in {activity}"
+        f"{name_by_rank(current_stall.waiting)} {verb} {preposition} {activity}"
         + (f" at {user_frame}" if user_frame else ""),
         "stacks",
     )

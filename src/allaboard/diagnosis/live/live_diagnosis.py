@@ -20,24 +20,25 @@ from allaboard.facts import Diagnosis, HostLook, Present
 from allaboard.protocol.process_keys import process_key as key_of
 
 
-def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagnosis:
+def diagnose_processes(
+    looks: Sequence[HostLook], look_count: int = 1, unchanged_s: float = 0.0
+) -> Diagnosis:
     """Return the findings of all rules on the job of these processes and on their environments, and what is
     missing. Worlds of ranks that run side by side are judged each by itself.
 
     ``look_count``: how often the processes were looked at, of which these looks are the last.
+    ``unchanged_s``: for how long they are known to have stood where these looks find them.
     """
     all_present = list(_all_present(looks))
     ranks, non_rank_lines = filter_ranks(all_present)
     ranks = sorted(name_unranked(name_tasks(ranks)), key=_display_order)
     worlds = divide_worlds(ranks)
     if len(worlds) > 1:
-        diagnosis = diagnose_side_by_side(looks, worlds, look_count)
+        diagnosis = diagnose_side_by_side(looks, worlds, look_count, unchanged_s)
     else:
-        alone = diagnose_world(looks, ranks, look_count)
         diagnosis = msgspec.structs.replace(
-            alone,
+            diagnose_world(looks, ranks, look_count, unchanged_s=unchanged_s),
             told=tuple(process_lines(ranks)),
-            conclusion=alone.conclusion and f"no finding: {alone.conclusion}",
         )
     departed_lines = [describe_departed(d, look.host) for look in looks for d in look.departed]
     unreachable = [f"{look.host}: {look.trouble}" for look in looks if look.trouble]

@@ -14,6 +14,10 @@ from allaboard.configuration import resolve
 from allaboard.diagnosis.live.waiting_launcher import describe_waiting_launcher
 from allaboard.facts import Address, Member, Present
 
+NO_FINDING = "no finding: "
+"""Beginning of a last word that knows nobody whom the others wait for."""
+WAITING = "waiting: "
+"""Beginning of a last word that does: it is no fault by itself, and may be what the user asks for."""
 MAX_SHOWN_PEERS = 4
 """Addresses of other hosts that are named."""
 
@@ -24,7 +28,24 @@ def why_no_finding(
     unreachable: Sequence[str],
     look_count: int,
 ) -> str:
-    """Return why the rules say nothing about these processes, and what to do next."""
+    """Return who waits for whom, or why the rules say nothing about these processes; and what to do next."""
+    is_complete = not departed_lines and not unreachable and not any(p.why for p in ranks)
+    if is_complete and not any(p.starved for p in ranks):
+        wait = _describe_waiters([p.member for p in ranks], ranks, look_count)
+        if len(ranks) == 1:
+            wait = describe_waiting_launcher(ranks[0])
+        if wait:
+            return WAITING + wait
+    return NO_FINDING + _why_nothing(ranks, departed_lines, unreachable, look_count)
+
+
+def _why_nothing(
+    ranks: Sequence[Present],
+    departed_lines: Sequence[str],
+    unreachable: Sequence[str],
+    look_count: int,
+) -> str:
+    """Return why nothing can be said of these processes, none of which waits for another."""
     if departed_lines:
         return "a process that has ended cannot be examined any more; read its output first"
     if unreachable or any(p.why for p in ranks):
@@ -35,30 +56,33 @@ def why_no_finding(
     if len(ranks) == 1:
         return _describe_alone(ranks[0])
     members = [p.member for p in ranks]
-    waiting_members = [
-        m for m in members if m.stack and not m.stack.moving and is_peer_wait(m.stack)
-    ]
-    other_members = [m for m in members if m not in waiting_members]
     looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
-    if not waiting_members and all(map(_stands_still, members)):
-        if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
-            return (
-                f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
-                + ", ".join(
-                    f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}"
-                    for m in members[:4]
-                )
-            )
-        return (
-            f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
-            "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
-            f"py-spy dump --native --pid {members[0].who.pid}"
-        )
-    if not waiting_members or not other_members:
+    if any(map(_waits_for_peers, members)) or not all(map(_stands_still, members)):
         return (
             f"no process stands still while another one waits for it{looks_clause}; run diagnose again while "
             "the job hangs"
         )
+    if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
+        return (
+            f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
+            + ", ".join(
+                f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}" for m in members[:4]
+            )
+        )
+    return (
+        f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
+        "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
+        f"py-spy dump --native --pid {members[0].who.pid}"
+    )
+
+
+def _describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_count: int) -> str:
+    """Return which members wait for which other one, and what that does; "" if none waits for another."""
+    waiting_members = [m for m in members if _waits_for_peers(m)]
+    other_members = [m for m in members if m not in waiting_members]
+    if not waiting_members or not other_members:
+        return ""
+    looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
     verb = "wait" if len(waiting_members) > 1 else "waits"
     waits_clause = f"{name_first_members(waiting_members)} {verb} for "
     idle_member = next(filter(_stands_still, other_members), None)
@@ -73,6 +97,10 @@ def why_no_finding(
         f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
         f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
+
+
+def _waits_for_peers(member: Member) -> bool:
+    return member.stack is not None and not member.stack.moving and is_peer_wait(member.stack)
 
 
 def _stands_still(member: Member) -> bool:
@@ -124,8 +152,6 @@ def _at_own_code(one: Member) -> str:
 
 def _describe_alone(process: Present) -> str:
     """Return what the only process that was found of its job does."""
-    if text := describe_waiting_launcher(process):
-        return text
     member = process.member
     doing = f"{classify_stack(member.stack)}{_at_own_code(member)}"
     if member.stack is None or not is_settled_stack(member.stack) or member.cpu >= IDLE_CORES:

@@ -17,7 +17,7 @@ from allaboard.diagnosis.live.exited_processes import find_departed
 from allaboard.diagnosis.live.process_probes import stated_arguments
 from allaboard.diagnosis.live.starvation import is_starved
 from allaboard.diagnosis.live.target_selection import redacted_command
-from allaboard.facts import Frame, Grip, HostLook, Phase, Present, Stack
+from allaboard.facts import ATTACHED, Frame, Grip, HostLook, Phase, Present, Stack
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
@@ -113,6 +113,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 member=msgspec.structs.replace(
                     records[p].to_member(False),
                     phase=Phase.TRAINING,
+                    notes={ATTACHED: "1"},
                     framework=loaded_framework(p),
                     traffic=max(0, socket_bytes([p]) - bytes_at_start[p])
                     / max(clock.monotonic() - start, SAMPLE_INTERVAL_S),
@@ -128,7 +129,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                     and WARM_VARIABLE not in initial[p]
                 ),
                 arguments={n: v for n, v in arguments[p].items() if variables[p].get(n) != v},
-                sockets=process_sockets(p),
+                sockets=process_sockets(p, with_silence=True),
                 awaits=tuple(
                     msgspec.structs.replace(
                         awaited,

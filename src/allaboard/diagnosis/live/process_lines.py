@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from allaboard.analysis.stacks.stack_classifier import classify_stack
+from allaboard.analysis.resources.resource_forecast import format_duration
+from allaboard.analysis.stalls.examined_duration import silence_between
+from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.facts import Member, Present
 
 MAX_SHOWN_MEMBERS = 32
 """Members that are listed one by one."""
+MIN_SHOWN_SILENCE_S = 10.0
+"""Seconds without data between the ranks from which this is shown."""
 MAX_SHOWN_SOCKETS = 6
 """Sockets of one state that are shown for a member."""
 SHOWN_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG",
@@ -46,6 +50,9 @@ def process_lines(
         sockets = "; ".join(_socket_clauses(process, owners, elsewhere or {}))
         if sockets:
             yield f"  {sockets}"
+    silence_s = silence_between(ranks)
+    if silence_s >= MIN_SHOWN_SILENCE_S:
+        yield f"no data has passed between these ranks for {format_duration(silence_s)}"
     if len(ranks) > MAX_SHOWN_MEMBERS:
         yield f"and {len(ranks) - MAX_SHOWN_MEMBERS} more (--format json has them all)"
 
@@ -54,7 +61,7 @@ def _member_line(process: Present) -> str:
     member = process.member
     user_frame = member.stack.user if member.stack is not None else None
     location = f" at {user_frame}" if user_frame is not None else ""
-    doing = "stopped" if member.is_stopped else str(classify_stack(member.stack))
+    doing = "stopped" if member.is_stopped else describe_wait(member.stack)
     if member.stack is None:
         doing = f"no stack ({process.why or 'unknown'})"
     return f"{member.who}: {doing}{location}, {member.cpu * 100:.0f} % of a core"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from allaboard.diagnosis.live.no_finding import NO_FINDING
 from allaboard.diagnosis.live.process_lines import process_lines
 from allaboard.diagnosis.live.world_diagnosis import diagnose_world
 from allaboard.diagnosis.live.world_waits import (
@@ -23,14 +24,20 @@ from allaboard.facts import Diagnosis, Evidence, Finding, HostLook, Member, Worl
 
 
 def diagnose_side_by_side(
-    looks: Sequence[HostLook], worlds: Sequence[World], look_count: int
+    looks: Sequence[HostLook], worlds: Sequence[World], look_count: int, unchanged_s: float
 ) -> Diagnosis:
-    """Return what is found in each world, and which waits for which."""
+    """Return what is found in each world, and which waits for which; the other arguments are those of
+    `diagnose_world`."""
     waits = find_world_waits(worlds)
     # Which world an ended process was of cannot be seen any more.
     living = [msgspec.structs.replace(look, departed=()) for look in looks]
     answers = [
-        (world, diagnose_world(living, world.processes, look_count, _waits_of(world, waits)))
+        (
+            world,
+            diagnose_world(
+                living, world.processes, look_count, _waits_of(world, waits), unchanged_s
+            ),
+        )
         for world in worlds
     ]
     # A world that others wait for comes first: the cause is there.
@@ -78,7 +85,7 @@ def diagnose_side_by_side(
         ),
         findings=tuple(findings),
         missing=tuple(f"{w.name}: {line}" for w, answer in answers for line in answer.missing),
-        conclusion="" if findings else "no finding: " + "; ".join(_conclusions(answers, waits)),
+        conclusion="" if findings else NO_FINDING + "; ".join(_conclusions(answers, waits)),
     )
 
 
@@ -109,7 +116,7 @@ def _conclusions(
         if awaited:
             yield f"{world.name} waits for {' and '.join(awaited)}, which is no fault by itself"
         else:
-            yield f"{world.name}: {answer.conclusion}"
+            yield f"{world.name}: {answer.conclusion.removeprefix(NO_FINDING)}"
 
 
 def _rank_name(member: Member) -> str:

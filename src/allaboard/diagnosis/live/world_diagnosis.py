@@ -14,6 +14,7 @@ from allaboard.analysis.stacks.stack_crowds import (
     number_unranked_members,
 )
 from allaboard.analysis.stacks.stack_tree import merge_stacks
+from allaboard.analysis.stalls.examined_duration import unanswered_time
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.run_rules import judge_configuration
 from allaboard.diagnosis.live.absent_ranks import explain_absent_rank
@@ -57,11 +58,13 @@ def diagnose_world(
     ranks: Sequence[Present],
     look_count: int = 1,
     world_waits: Sequence[WorldWait] = (),
+    unchanged_s: float = 0.0,
 ) -> Diagnosis:
     """Return the findings of all rules on these ranks and on their environments, and what is missing.
 
     ``look_count``: how often the processes were looked at, of which these looks are the last.
     ``world_waits``: waits of these ranks for another world, and of another one for them.
+    ``unchanged_s``: for how long the processes are known to have stood where these looks find them.
     """
     now = looks[0].now if looks else 0.0
     since = now - SAMPLE_COUNT * SAMPLE_INTERVAL_S
@@ -73,6 +76,7 @@ def diagnose_world(
             looks, ranks, tasks.members if tasks is not None else assume_phases(ranks, since)
         ),
         world_waits,
+        max(unchanged_s, unanswered_time(ranks)),
     )
     findings = [
         _soften_join_findings(make_finding(entry, claim), tasks, looks, ranks)
@@ -139,7 +143,10 @@ def _with_ended_ranks(
 
 
 def _job_view(
-    looks: Sequence[HostLook], members: Sequence[Member], world_waits: Sequence[WorldWait]
+    looks: Sequence[HostLook],
+    members: Sequence[Member],
+    world_waits: Sequence[WorldWait],
+    unchanged_s: float,
 ) -> JobView:
     pid_counts = Counter(m.who.pid for m in members)
     lock_waits = [w for look in looks for w in look.lock_waits if pid_counts[w.waiter] == 1]
@@ -148,7 +155,7 @@ def _job_view(
         now=now,
         launched=0,
         members=tuple(members),
-        progress_at=now - SAMPLE_COUNT * SAMPLE_INTERVAL_S,
+        progress_at=now - max(unchanged_s, SAMPLE_COUNT * SAMPLE_INTERVAL_S),
         stall_after=SAMPLE_INTERVAL_S,
         timeout=0.0,
         # Who else there may be is not known to the rules, and said beside them.

@@ -1,0 +1,84 @@
+"""For how long processes that are examined from outside have stood still: longer than anybody looked.
+
+Two facts show it: a second look finds everybody where the first one did; and the kernel knows since when no
+data went through the connections between ranks. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stalls.stall import is_settled_stack
+from allaboard.facts import HostLook, Member, Present, Socket
+
+
+def unchanged_time(first: Sequence[HostLook], second: Sequence[HostLook]) -> float:
+    """Return how long before the second look every process already stood where it stands (s); 0 if one of
+    them moved or was not seen twice."""
+    first_looks = {look.host: look for look in first}
+    intervals_s = []
+    for look in second:
+        earlier = first_looks.get(look.host)
+        if earlier is None or not look.present:
+            return 0.0
+        members = {p.member.who.pid: p.member for p in earlier.present}
+        if not all(_is_unchanged(members.get(p.member.who.pid), p) for p in look.present):
+            return 0.0
+        intervals_s.append(look.now - earlier.now)
+    return max(0.0, min(intervals_s, default=0.0))
+
+
+def _is_unchanged(earlier: Member | None, present: Present) -> bool:
+    before, after = earlier.stack if earlier is not None else None, present.member.stack
+    return (
+        before is not None
+        and after is not None
+        and is_settled_stack(before)
+        and is_settled_stack(after)
+        and not present.starved
+        and before.frames == after.frames
+    )
+
+
+def silence_between(ranks: Sequence[Present]) -> float:
+    """Return for how long no data went through any connection between these ranks (s); 0 if one of them has
+    no such connection, or the kernel does not tell."""
+    ends = {
+        (s.local, s.remote): p.member.event_key
+        for p in ranks
+        for s in p.sockets
+        if s.state == "ESTAB"
+    }
+    shortest_s = float("inf")
+    for process in ranks:
+        times_s = [
+            s.silent_s
+            for s in process.sockets
+            if ends.get((s.remote, s.local), process.member.event_key) != process.member.event_key
+        ]
+        shortest_s = min(shortest_s, *times_s) if times_s else 0.0
+        if shortest_s <= 0.0:
+            return 0.0
+    return shortest_s if ranks else 0.0
+
+
+def unanswered_time(ranks: Sequence[Present]) -> float:
+    """Return for how long the ranks have at least waited that only wait for answers (s): no data went between
+    them and whom they have asked, nor between the ranks; 0 if some rank is anywhere else."""
+    absent = [p for p in ranks if not is_peer_wait(p.member.stack)]
+    if not absent or len(absent) == len(ranks):
+        return 0.0
+    if any(classify_stack(p.member.stack) is not Spot.ANSWER for p in absent):
+        return 0.0
+    return min(silence_between(ranks), *(_silence_of_answer(p) for p in absent))
+
+
+def _silence_of_answer(process: Present) -> float:
+    silent_s = {(s.local, s.remote): s.silent_s for s in process.sockets if _is_open(s)}
+    awaited = [silent_s.get((a.local, a.remote), 0.0) for a in process.awaits]
+    return awaited[0] if len(awaited) == 1 else 0.0
+
+
+def _is_open(socket: Socket) -> bool:
+    return socket.state in ("ESTAB", "CLOSE-WAIT")
