@@ -98,6 +98,23 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """Pid of the process whose end it reports; 0 if it tells none."""
 
 
+class LoggedReason(msgspec.Struct, frozen=True, kw_only=True):
+    """An error that a log reports shortly before its end."""
+
+    says: str
+    """What the line says."""
+    speaker: Speaker
+    """The line."""
+    fix: str
+    """What to do about it."""
+    about: tuple[Who, ...] = ()
+    """The members that it names."""
+    is_consequence: bool = False
+    """True if its words are those of a failure that is passed on."""
+    is_stated: bool = False
+    """True if the log itself calls it the reason."""
+
+
 class JobStart(msgspec.Struct, frozen=True, kw_only=True):
     """What a launcher or a member writes of the job that it starts or joins."""
 
@@ -224,5 +241,7 @@ class Testimony(msgspec.Struct, frozen=True, kw_only=True):
     """Answers of NCCL's own service."""
     timed: tuple[RankTimes, ...] = ()
     """Times of collectives."""
+    reasons: tuple[LoggedReason, ...] = ()
+    """Errors that it reports shortly before its end, oldest first."""
     notes: tuple[str, ...] = ()
     """What of it could not be read."""

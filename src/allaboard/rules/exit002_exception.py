@@ -40,6 +40,7 @@ from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
 from allaboard.analysis.failures.stated_remedy import stated_remedy
+from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
@@ -195,6 +196,8 @@ def _fix(error: Raised, source: str, log: str) -> str:
             f"do what its message says: {stated!r}; if that does not help, look at {source}; the whole "
             f"traceback is in {log}"
         )
+    if advice := start_advice(error.message):
+        return f"{advice}; the check is at {source}"
     return f"fix {source}; the whole traceback is in {log}"
 
 

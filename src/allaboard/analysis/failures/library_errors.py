@@ -12,6 +12,7 @@ from typing import NamedTuple
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.library_error_causes import CAUSES
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.telling_line import telling_part, with_telling_part
 from allaboard.facts import Frame, Raised, Who
 from allaboard.facts.outcome import Retry
 
@@ -155,7 +156,7 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
         or is_device_failure(raised)
     ):
         return None
-    line = raised.message.partition("\n")[0][:160]
+    line = with_telling_part(raised.message)
     library = _library_of(raised) if is_trouble_of_library(raised) else "the framework"
     return LibraryFailure(
         f"failed inside {library}: {raised.type}: {line}",
@@ -176,7 +177,7 @@ def _generic_fix(raised: Raised) -> str:
             "says what it refuses"
         )
     collect = "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail says most"
-    first = advice_by_words(raised.message)
+    first = advice_by_words(f"{telling_part(raised.message)} {raised.message}")
     return f"{first}; then {collect}" if first else collect
 
 

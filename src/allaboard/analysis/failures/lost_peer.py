@@ -29,6 +29,8 @@ _PEER_ERROR_TYPES = {
     "RendezvousConnectionError",
     "RendezvousClosedError",
 }
+_AMBIGUOUS_TYPES = {"DistBackendError", "CancelledError", "AbortedError", "HorovodInternalError"}
+"""Those of them that are also raised for failures of this process."""
 _PEER_LOSS_PHRASES = re.compile(
     r"Read error \[|writev \["
     r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
@@ -105,6 +107,11 @@ def _is_other_connection(raised: Raised) -> bool:
 def mentions_lost_peer(raised: Raised) -> bool:
     """Return True if the words of the exception are those of a peer that went away, or did not come."""
     return raised.type in _PEER_ERROR_TYPES or bool(_PEER_LOSS_PHRASES.search(raised.message))
+
+
+def states_lost_peer(raised: Raised) -> bool:
+    """Return True if the exception itself says that a peer went away, and is not only of a type for that."""
+    return raised.type not in _AMBIGUOUS_TYPES or bool(_PEER_LOSS_PHRASES.search(raised.message))
 
 
 def has_lost_peer(member: Member) -> bool:

@@ -44,6 +44,8 @@ _GPU_ACCESS = re.compile(
 _GPU = re.compile(
     r"\b(?:CUDA|GPU|cuda:\d|HIP|ROCm|cuDNN|cuBLAS|CUBLAS\w*|CUDNN\w*|StreamExecutor)\b"
 )
+_AMD = re.compile(r"\b(?:HSA\w*|ROCm|HIP|amdgpu|rocdevice|MIOpen|RCCL|HSAIL)\b|\bby GPU node-\d")
+_NPU = re.compile(r"\b(?:NPU|HCCL|HCCP|CANN|Ascend|aclrt\w*|Hccl\w+)\b")
 _TPU = re.compile(r"\bTPU\b|libtpu")
 _NCCL = re.compile(r"\bNCCL\b|nccl[A-Z]\w+")
 _GLOO = re.compile(r"\b[gG]loo\b|gloo/transport")
@@ -101,6 +103,16 @@ _TOPICS = (
     ),
     _Topic(_DISK, "on that host: df -h; df -i   # of the folder that it writes to; quota -s"),
     _Topic(
+        _AMD,
+        "on that host: rocm-smi; dmesg -T | grep -i amdgpu   # AMD_SERIALIZE_KERNEL=3 for one "
+        "run names the line",
+    ),
+    _Topic(
+        _NPU,
+        "on that host: npu-smi info   # is a process of an earlier run left on an NPU? The plog "
+        "of each rank says more",
+    ),
+    _Topic(
         _GPU_ACCESS,
         "CUDA_LAUNCH_BLOCKING=1 for one run names the line (compute-sanitizer the kernel); on that host: "
         "nvidia-smi; dmesg -T | grep -i xid",
@@ -134,7 +146,10 @@ _TOPICS = (
 def advice_by_words(message: str) -> str:
     """Return what to look at first, by the things that the message names; "" if it names none of them."""
     found = [*_named_things(message)]
-    found += [topic.advice for topic in _TOPICS if topic.words.search(message)]
+    topics = [topic for topic in _TOPICS if topic.words.search(message)]
+    if any(topic.words is _AMD for topic in topics):  # nvidia-smi shows nothing there
+        topics = [topic for topic in topics if topic.words not in (_GPU_ACCESS, _GPU)]
+    found += [topic.advice for topic in topics]
     if _MEETING.search(message) and _LATE.search(message):
         found.append(
             "count the processes that were started against WORLD_SIZE (torchrun on every host, with one "

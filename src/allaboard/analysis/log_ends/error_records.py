@@ -16,6 +16,8 @@ _SEVERITY = re.compile(
     r"^(?:\S+ ){0,3}?(?:\[?\w+\]?:)?\[?[EF](?:\d{3,4} \d\d:\d\d:\d\d| \w+\.(?:cpp|cc|cu|h):)[^\]]*\]"
     r"|^(?:\S+ ){0,4}?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*Z?:? [EF] \S+"
     r"|^[^\n]{0,90}?(?<![\w=-])\[?(?:ERROR|CRITICAL|FATAL|SEVERE|PANIC)\b(?![=/_-])"
+    r"|^[^\n]{0,90}?(?<![\w=-])[A-Z]{2,12}_(?:ERROR|FATAL)(?:_LOG)?[|:\]]"
+    r"|^[^\n]{0,90}?\b[\w./-]{2,60}\.(?:c|cc|cpp|cu|go|rs):\d+\]? {1,4}[Ee]rror: "
     r"|^[^\n]{0,120}?\blevel\"?[=:] ?\"?(?:error|fatal|critical)\b"
     r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
     r"|^(?:fatal|error): "
@@ -87,8 +89,12 @@ def error_message(line: str) -> str:
 
 def goes_on_after(line: str) -> bool:
     """Return True if the line says that its program goes on, or is known not to end one."""
-    known = (_GOES_ON, _HARMLESS, _ATTEMPT, _BATCH_SYSTEM)
-    return any(pattern.search(line) for pattern in known)
+    return is_survived(line) or any(p.search(line) for p in (_ATTEMPT, _BATCH_SYSTEM))
+
+
+def is_survived(line: str) -> bool:
+    """Return True if the line itself says that its program goes on, or is one of healthy programs."""
+    return any(pattern.search(line) for pattern in (_GOES_ON, _HARMLESS))
 
 
 def is_at_work(lines: Iterable[str]) -> bool:

@@ -7,18 +7,31 @@ child is gone. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from allaboard.analysis.log_ends.preceding_errors import likely_reason
 from allaboard.diagnosis.readers.fatal_log import ENDS_IN_ERROR
-from allaboard.facts import Evidence, Finding, Heard, Severity
+from allaboard.facts import Evidence, Finding, Heard, LoggedReason, Severity
 from allaboard.rules.engine.relations import RelationsOf, reports_waiting
 
 _SIGNAL = "killed by SIGABRT"
 _EXIT_WORDS = re.compile(
     r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|status) (?:with |code|status)|exitcode", re.I
 )
+_AFTER_LOG = ", after its log said: "
+"""Joins what a process, or another one that writes to its log, had reported to the sentence on its end."""
+_BY_LAUNCHER = re.compile(r"^the launcher or the shell reports")
+_VAGUE_END = re.compile(
+    r"\b(?:lost a member that the message does not name|lost [a-z]+ \d+: "
+    r"|ended with an exception: |was ended by SIG"
+    r"|aborted itself: |(?:launcher or the shell|launcher) reports|as whoever started it reports"
+    r"|whose name is missing here|the log ends (?:in an error|with): )"
+)
+"""Sentences on an end that quote it, and do not know the cause."""
+_SIGNAL_END = re.compile(r"was killed by (?:SIG(?:ABRT|SEGV|KILL)|signal \d+)$")
+"""Ends a sentence that tells of an end nothing but the signal."""
 _LAUNCHERS_WORD = "aborted (SIGABRT)"
 """In the launcher's line on a child that aborted, which gives no reason."""
 
@@ -132,10 +145,76 @@ def _with_last_error(finding: Finding, quoted: Mapping[str, Heard]) -> Finding:
         return finding  # the same end, in a launcher's own words
     return msgspec.structs.replace(
         finding,
-        summary=f"{finding.summary}, after its log said: {words[:160]}",
+        summary=f"{finding.summary}{_AFTER_LOG}{words[:160]}",
         evidence=(*finding.evidence, Evidence(speaker.line, str(speaker.place))),
         fix=finding.fix if message.fix.startswith("collect ") else message.fix,
     )
+
+
+def with_logged_reasons(
+    findings: Sequence[Finding],
+    reasons: Sequence[LoggedReason],
+    vague_summaries: Collection[str],
+    relations_of: RelationsOf,
+) -> list[Finding]:
+    """Return the findings, errors that only say how a process ended with the error that its log reports
+    before.
+
+    ``vague_summaries`` are parts of sentences about exceptions whose own words do not say the cause.
+    """
+    return [
+        _with_logged_reason(f, reasons)
+        if f.severity is not Severity.INFO and _is_vague(f, vague_summaries, relations_of)
+        else f
+        for f in findings
+    ]
+
+
+def _is_vague(
+    finding: Finding, vague_summaries: Collection[str], relations_of: RelationsOf
+) -> bool:
+    relations = relations_of(finding.rule)
+    if _AFTER_LOG in finding.summary:
+        return False
+    return (
+        relations.bare_exit
+        or (relations.last_resort and _VAGUE_END.search(finding.summary) is not None)
+        or _SIGNAL_END.search(finding.summary) is not None
+        or any(summary in finding.summary for summary in vague_summaries)
+    )
+
+
+def _with_logged_reason(finding: Finding, reasons: Sequence[LoggedReason]) -> Finding:
+    files = {r.speaker.place.file for r in reasons}
+    places = [place for e in finding.evidence for place in e.origin.split(", ")]
+    for place in places:
+        file, _, line = place.rpartition(":")
+        if file not in files or not line.isdigit():
+            continue
+        reason = likely_reason([r for r in reasons if r.speaker.place.file == file], int(line))
+        if reason is None or reason.says[:80] in finding.summary:
+            return finding
+        return msgspec.structs.replace(
+            finding,
+            summary=f"{finding.summary}{_AFTER_LOG}{reason.says[:160]}",
+            evidence=(*finding.evidence, Evidence(reason.speaker.line, str(reason.speaker.place))),
+            fix=_fix_after(finding, reason),
+        )
+    return finding
+
+
+def _fix_after(finding: Finding, reason: LoggedReason) -> str:
+    """Return the advice on the reason, or on the end if that names something to do."""
+    if _BY_LAUNCHER.search(finding.summary) and not finding.fix.startswith("collect "):
+        return finding.fix
+    if not reason.fix.startswith("collect "):
+        return reason.fix
+    if finding.summary.endswith("ended by SIGKILL: Killed"):
+        place = reason.speaker.place
+        return (
+            f"read what stands before {place}: what it reports ended the process; then {reason.fix}"
+        )
+    return finding.fix
 
 
 def _without_bare_exits(

@@ -16,13 +16,14 @@ from allaboard.analysis.failures.library_errors import (
     LibraryFailure,
     explain_library_error,
 )
-from allaboard.analysis.failures.lost_peer import has_lost_peer
+from allaboard.analysis.failures.lost_peer import has_lost_peer, states_lost_peer
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,
 )
+from allaboard.analysis.log_ends.telling_line import telling_part, with_telling_part
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.logs.task_identification import task_from_name
 from allaboard.diagnosis.readers.fatal_log import STORE_GONE, UNEXPLAINED_END
@@ -91,20 +92,23 @@ def unexplained_ends(
 def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:
     """Return the exception with which a member ended, as a message."""
     line = " ".join(f"{raised.type}: {raised.message}".split())[:300]
+    words = f"{raised.type}: {with_telling_part(raised.message)}"
     failure = explain_library_error(raised)
     about = _about(raised, failure)
     if failure is not None and not failure.is_generic:
         says = failure.summary(A_PROCESS)
-    elif has_lost_peer(member):
+    elif has_lost_peer(member) and (about or states_lost_peer(raised)):
         lost = about[0].name if about else "a member that the message does not name"
-        says = f"a process lost {lost}: {line[:160]}"
+        says = f"a process lost {lost}: {words}"
     else:
-        says = f"a process ended with an exception: {line[:160]}"
+        says = f"a process ended with an exception: {words}"
     return Heard(
         rule=UNEXPLAINED_END,
         says=says,
         speakers=(Speaker(member.who.rank, line, raised_at),),
-        fix=failure.fix if failure is not None else _first_step(line),
+        fix=failure.fix
+        if failure is not None
+        else _first_step(f"{telling_part(raised.message)} {line}"),
         about=about,
         proves_not="which member failed first: its own log is not among these",
     )

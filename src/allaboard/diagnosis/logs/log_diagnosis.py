@@ -16,6 +16,7 @@ from allaboard.diagnosis.logs.end_reasons import (
     drop_following_aborts,
     settle_bare_ends,
     with_last_errors,
+    with_logged_reasons,
 )
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
@@ -120,6 +121,7 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     last_claims = without_last_resort(last_claims, judged, relations_of)
     judged += downgrade_severities(last_claims, members, record, relations_of)
     judged = with_last_errors(judged, record.heard, relations_of)
+    judged = with_logged_reasons(judged, record.reasons, _generic_summaries(members), relations_of)
     return order_findings(judged, relations_of)
 
 
@@ -146,6 +148,16 @@ def _without_vague(
         if not any(s in f.summary for s in vague_summaries)
         or files.isdisjoint(e.origin.rpartition(":")[0] for e in f.evidence)
     ]
+
+
+def _generic_summaries(members: Iterable[Member]) -> set[str]:
+    """Return what is said of exceptions of which only the words are known."""
+    return {
+        failure.says
+        for m in members
+        if m.raised is not None and (failure := explain_library_error(m.raised)) is not None
+        if failure.is_generic
+    }
 
 
 def make_members(

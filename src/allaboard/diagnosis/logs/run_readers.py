@@ -29,7 +29,17 @@ from allaboard.diagnosis.logs.traceback_attribution import (
     join_reported_crashes,
     settle_threads,
 )
-from allaboard.facts import Exhibit, Glimpse, Heard, JobStart, Overdue, Recorded, Testimony, Who
+from allaboard.facts import (
+    Exhibit,
+    Glimpse,
+    Heard,
+    JobStart,
+    LoggedReason,
+    Overdue,
+    Recorded,
+    Testimony,
+    Who,
+)
 from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTimes
 from allaboard.facts.instruments.hardware import Hardware, merge_hardware
 from allaboard.facts.instruments.nccl_state import NcclReport, NcclStates
@@ -54,6 +64,8 @@ class LogRecord(msgspec.Struct):
     """Times of collectives, by rank and communicator."""
     starts: list[JobStart] = []
     """Starts of the job, of all files."""
+    reasons: list[LoggedReason] = []
+    """Errors that the files report shortly before their ends."""
     ranks: list[int] = []
     """Ranks of the exhibits that were read, in their order; -1 for none."""
     names: list[str] = []
@@ -107,7 +119,11 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
             exhibit, parts, final_words
         ):
             record.good_endings[exhibit.name] = final_words
-        record.unknown_count += not any(new_reading.testimony for new_reading in part_readings)
+        record.unknown_count += not any(
+            testimony != Testimony(reasons=testimony.reasons)
+            for new_reading in part_readings
+            for testimony in new_reading.testimony
+        )
         readings += [
             msgspec.structs.replace(new_reading, part=_without_data(new_reading.part))
             for new_reading in part_readings
@@ -246,6 +262,7 @@ def _add(record: LogRecord, testimony: Testimony) -> None:
     record.recorded += testimony.recorded
     record.overdue += testimony.overdue
     record.starts += testimony.starts
+    record.reasons += testimony.reasons
     if testimony.hardware or testimony.hardware.devices:
         record.hardware.append(testimony.hardware)
     record.nccl += testimony.nccl

@@ -1,0 +1,206 @@
+"""The errors that a log reports shortly before its end: they mostly say why a process aborted or exited, or
+raised an exception whose own words say nothing.
+
+Native code, drivers and launchers write the reason as a line of their own, and what follows (a traceback, an
+abort, a lost connection, the launcher's summary) only passes it on. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from allaboard.analysis.log_ends.error_records import error_message, is_at_work, is_survived
+from allaboard.facts import LoggedReason
+
+MAX_LINES = 600
+"""Lines at the end of a log among which the errors are looked for."""
+MAX_GAP_LINES = 12
+"""Other lines between two errors of one block, and between the block and what ended the process."""
+MAX_LINE_CHARS = 2000
+"""Characters of a line that are read."""
+MIN_WORDS = 2
+"""Words of a message that say something."""
+_PROGRESS_BAR = re.compile(r"^[^\n]{0,200}?(?:it/s|s/it)[^\]]{0,40}\]\s*")
+"""A progress bar, after which a message may begin in the same line."""
+_WARNING = re.compile(
+    r"\bNCCL WARN\b|\bWARN(?:ING)?\b|^(?:\S+ ){0,3}?\[?W\d{3,4} \d\d:\d\d|\[W\d{3,4} "
+    r"|: W \S+:\d+\]|\[W \w+\.\w+:\d",
+)
+_DETAIL = re.compile(
+    r"^\s*(?:what\(\):|Additional GRPC error|:?\{\"|CUDA kernel errors might|Exception raised from|frame #\d"
+    r"|Device-side assert|Compile with|For debugging|\(\d+\) |\[\[\{\{)|^.{0,60}terminate called after"
+)
+"""More of a message that another line began."""
+_LESSER = re.compile(
+    r"\b(?:INFO|DEBUG|TRACE)\b|^(?:\S+ ){0,3}?\[?[ID]\d{3,4} \d\d:\d\d|: I \S+:\d+\]|^\s*(?:#|//"
+    r"|>>> |\$ |\+ )"
+)
+_FAILS = re.compile(
+    r"\b(?:fail(?:ed|ure|s)?|errors?|cannot|can't|could(?: not|n't)|unable to|refused|unreachable|not found"
+    r"|no such|denied|mismatch(?:ed)?|invalid|illegal|unexpected(?:ly)?|rejected|exceed(?:s|ed)|timed? ?out"
+    r"|timeout|out of (?:host |device )?memory|oom(?:-kill)?|evicted|preempt(?:ed|ion)|lost|died|crashed"
+    r"|(?<!or )abort(?:ed|ing|s)|not supported|unsupported|too (?:big|large|small|old|many|few)"
+    r"|does not exist|not enough|insufficient|no space|disconnected|corrupt(?:ed)?|unrecognized|exhausted"
+    r"|disallowed|expired|was not built|doesn't have|fault|violation|was taken|already (?:in use"
+    r"|taken|bound))\b"
+    r"|\bOOM\b|\b(?:terminated|exited|ended|returned) with (?:a )?(?:non-zero )?(?:exit )?(?:code"
+    r"|status|signal)\b"
+    r"|\bAssertion\b|\bpreempted\b|\bPREEMPT",
+    re.IGNORECASE,
+)
+"""Words of a line that something failed."""
+_NATIVE_STACK = re.compile(
+    r"^(?:\[[^\]\s]{1,80}\] ?)?\w{2,60} \([\w./-]{1,120}\.(?:c|cc|cpp):\d+\): (?=\S)"
+    r"|^(?:\[[^\]\s]{1,80}\] ?)?[\w.-]{2,60}\.(?:c|cc|cpp):\d+ +(?=[A-Z])"
+)
+"""A function of native code with the place in its source, in which a call failed; callers follow."""
+_STATED = re.compile(
+    r"\b(?:Last|Original|Root|Underlying) (?:error|cause|exception)s?\b ?: ?\S|[.;] Reason: \S|\bDUE TO [A-Z]"
+    r"|\boom-kill\b|\bCaused by: \S"
+)
+"""Words that announce a reason in the same line; a batch system's for the end of a job."""
+_ANNOUNCES = re.compile(
+    r"\b(?:Last error|Original error|Root cause|Caused by|The error was|Error details?)\b ?: ?$"
+)
+"""The same at the end of a line: the reason is in the next."""
+_WAITS = re.compile(r"\bstill waiting for\b")
+_RULE = re.compile(r"(?:^|[:>\]] ?)(?:-{20,}|={20,}|\*{20,}|#{20,})\s*$")
+"""A rule above and below a text."""
+_NAMED_VALUE = re.compile(r"[A-Z][\w ]{1,30}: +\S")
+MAX_HELP_LINES = 24
+"""Lines of such a text."""
+_CONSEQUENCE = re.compile(
+    r"exit(?:ed|s|ing)?\b[^\n]{0,24}\b(?:code|status)|exitcode|closing signal|Signals?\.?SIG|death signal"
+    r"|\b(?:shutting down|cleaning up|terminating|Aborting|aborted|step aborted|CANCELLED|worker group)\b"
+    r"|(?:connection|socket)s? [^\n]{0,24}?(?:closed|reset|lost)|closed by (?:remote )?peer|reset by peer"
+    r"|[Bb]roken pipe|Socket (?:recv|send) failed|Failed to execute operation|terminate called"
+    r"|while polling|is now going to abort|may now fail|because of|previous error|see (?:above|the log)"
+    r"|[Tt]imed? ?out waiting|returned error$|returning error|(?:triggered|raised) an exception"
+    r"|still waiting for"
+    r"|(?:^|: )[\w-]+ in file \S+ at line \d+$"
+    # A report that stands for the state of another process.
+    r"|\b(?:child|another) (?:task|process|rank|worker)|no longer",
+)
+"""Words of a line that passes on what another one, or another process, has reported."""
+
+
+class PrecedingError(NamedTuple):
+    """A line before the end of a log that reports an error."""
+
+    number: int
+    """Its index among the lines."""
+    message: str
+    """What it says, without the severity and what stands before."""
+    is_consequence: bool
+    """True if its words are those of a failure that is passed on."""
+    is_stated: bool
+    """True if other words announce it as the reason."""
+
+
+def preceding_errors(lines: Sequence[str]) -> tuple[PrecedingError, ...]:
+    """Return the errors that the log reports after its last sign of work, oldest first.
+
+    Lines of tracebacks and of stacks are left out: they are read as such. No line has the label of a rank.
+    """
+    begin = max(0, len(lines) - MAX_LINES)
+    reported: list[PrecedingError] = []
+    announced = False
+    for number, line in _outside_tracebacks(lines, begin):
+        text = line[:MAX_LINE_CHARS].rstrip()
+        if bar := _PROGRESS_BAR.match(text):
+            reported.clear()
+            text = text[bar.end() :]
+        is_stated = announced or bool(_STATED.search(text))
+        message = text.strip() if announced else _message_of(text)
+        announced = bool(_ANNOUNCES.search(text))
+        if message and not announced:
+            message = _help_text(lines, number) or message
+            passes_on = bool(_CONSEQUENCE.search(text)) or not _FAILS.search(text)
+            reported.append(PrecedingError(number, message, passes_on and not is_stated, is_stated))
+        elif is_at_work([text]) and not _FAILS.search(text):
+            reported.clear()
+    return tuple(reported)
+
+
+def likely_reason(reasons: Sequence[LoggedReason], end: int) -> LoggedReason | None:
+    """Return the error that most likely led to an end at the line ``end`` of the same file; None if there is
+    none.
+
+    It is the first of the last block of errors before it, or of those right after it: native code may write
+    later than the program that it served. What the log itself calls the reason comes first; words that only
+    pass a failure on count if there are no others.
+    """
+    before = _block([r for r in reversed(reasons) if _line(r) < end], end)[::-1]
+    after = _block([r for r in reasons if _line(r) > end], end)
+    block = [*before, *after]
+    stated = [r for r in block if r.is_stated]
+    return next(iter(stated or [r for r in block if not r.is_consequence] or before), None)
+
+
+def _block(reasons: Sequence[LoggedReason], end: int) -> list[LoggedReason]:
+    """Return those that stand close to each other, the first of them close to the line ``end``."""
+    block: list[LoggedReason] = []
+    for reason in reasons:
+        if abs(_line(reason) - (_line(block[-1]) if block else end)) > MAX_GAP_LINES + 1:
+            break
+        block.append(reason)
+    return block
+
+
+def _line(reason: LoggedReason) -> int:
+    return reason.speaker.place.line
+
+
+def _message_of(line: str) -> str:
+    """Return the message of a line that reports an error or a warning of one; "" if it reports none."""
+    if _DETAIL.match(line) or is_survived(line):
+        return ""
+    if message := error_message(line):
+        return message
+    if native := _NATIVE_STACK.match(line):
+        return line[native.end() :].strip()
+    if _WAITS.search(line):
+        return line.strip()
+    warning = _WARNING.search(line[:300])
+    by_nccl = warning is not None and warning[0].startswith("NCCL")
+    if _LESSER.search(line[:200]) or not (by_nccl or _FAILS.search(line)):
+        return ""
+    message = line[warning.end() :].strip(" :-]|>\t") if warning is not None else line.strip()
+    return message if len(message.split()) >= MIN_WORDS else ""
+
+
+def _help_text(lines: Sequence[str], number: int) -> str:
+    """Return the sentence that the line begins or belongs to, with the names and values below it, if it
+    stands between two rules as a text for people does; else ""."""
+    above = range(number - 1, max(-1, number - MAX_HELP_LINES), -1)
+    below = range(number + 1, min(len(lines), number + MAX_HELP_LINES))
+    begin = next((n for n in above if _RULE.search(lines[n])), None)
+    end = next((n for n in below if _RULE.search(lines[n])), None)
+    if begin is None or end is None:
+        return ""
+    body = [line.strip() for line in lines[begin + 1 : end]]
+    sentences = re.split(r"(?<=[.:])\s+(?=[A-Z])|(?<=:)\s*$", " ".join(body))
+    line = lines[number].strip()
+    sentence = next((s for s in sentences if line[:40] in s), line)
+    named = [text for text in body if _NAMED_VALUE.match(text)][:4]
+    return "; ".join([sentence.strip(), *(" ".join(text.split()) for text in named)])[:400]
+
+
+def _outside_tracebacks(lines: Sequence[str], begin: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines from ``begin`` on with their indices, without those of tracebacks."""
+    in_traceback = False
+    for number in range(begin, len(lines)):
+        line = lines[number]
+        if "Traceback (most recent call last)" in line:
+            in_traceback = True
+            continue
+        if in_traceback:
+            # The exception's own line ends it; frames and their source are indented.
+            body = re.sub(r"^(?:\[[^\]\n]{1,60}\]:?|\([^)\n]{1,60}\)|>) ?", "", line)
+            if body.startswith(("  ", "\t")) or not body.strip():
+                continue
+            in_traceback = False
+            continue
+        yield number, line

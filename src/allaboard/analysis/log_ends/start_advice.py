@@ -1,0 +1,76 @@
+"""What to do about an exception whose message is about how the job was started, and not about the line that
+checked it: sizes that do not fit, ranks that differ, variables, what the host does not have. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SIZES = re.compile(
+    r"\bworld[ _-]?size\b|\b(?:local|node|global)[ _-]?rank\b|\bdevice[ _-]?count\b|\bn(?:proc|nodes|procs)\b"
+    r"|\bnum(?:ber)?[ _](?:of )?(?:processes|workers|gpus|devices|executors|nodes|hosts|ranks"
+    r"|tasks|replicas)\b"
+    r"|\b(?:tensor|pipeline|data|model|context|expert)[ _-](?:model[ _-])?parallel[ _-]?(?:ism|size)\b",
+    re.IGNORECASE,
+)
+"""How many there are of what a launcher starts."""
+_MUST_FIT = re.compile(
+    r"divisible|multiple of|(?:not|must be|should be|to be) (?:equal|the same)|match|expect|exceed|less than"
+    r"|greater than|at least|at most|larger|smaller|!=|<=|>=|[<>]|>?= number|out of range|invalid"
+    r"|insufficient"
+    r"|not enough|more than|only \d+|does not (?:fit|agree)",
+    re.IGNORECASE,
+)
+_MEMBERS = (
+    r"(?:\branks? ?\d+\b|\b(?:all|every|each|other|between|across|different) (?:the )?ranks?\b"
+    r"|\b(?:workers?|processes|hosts|nodes)\b)"
+)
+_DIFFER = (
+    r"(?:disagree\w*|mismatch\w*|differ\w*|inconsisten\w*|not (?:be )?(?:the )?same"
+    r"|must be (?:the )?same)"
+)
+_RANKS_DIFFER = re.compile(
+    rf"{_DIFFER}\b[^\n]{{0,120}}?{_MEMBERS}|{_MEMBERS}[^\n]{{0,120}}?\b{_DIFFER}", re.IGNORECASE
+)
+_VARIABLE = re.compile(r"\b(?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,5})\b")
+_OF_VARIABLE = re.compile(
+    r"environment|\benv\b|\bset\b|not found|missing|defin|config|empty|export", re.IGNORECASE
+)
+_LIMITS = re.compile(
+    r"paging file|cannot allocate|out of memory|no space left|too many open files|quota"
+    r"|not enough (?:memory|space)",
+    re.IGNORECASE,
+)
+
+
+def start_advice(message: str) -> str:
+    """Return what to compare or set outside the program; "" if the message is about the program itself."""
+    text = message[:1500]
+    variables = [m["name"] for m in _VARIABLE.finditer(text)]
+    if variables and _OF_VARIABLE.search(text):
+        names = " ".join(f"${name}" for name in dict.fromkeys(variables[:3]))
+        return (
+            f"echo {names}   # in the process itself, on each host: set it as the message says, "
+            f"by the launcher "
+            "that starts all of them"
+        )
+    if _RANKS_DIFFER.search(text):
+        return (
+            "compare what every rank passes there: the same code, order, data and versions on all hosts "
+            "(allaboard preflight compares them)"
+        )
+    if _SIZES.search(text) and _MUST_FIT.search(text):
+        return (
+            "echo $WORLD_SIZE $LOCAL_RANK; nvidia-smi -L   # compare the number of processes "
+            "(--nproc-per-node, "
+            "--nnodes, ntasks) and of GPUs with the sizes that the program's own options ask "
+            "for: they must fit "
+            "as the message says"
+        )
+    if _LIMITS.search(text):
+        return (
+            "free -g; df -h; ulimit -a   # on that host: raise what is used up (on Windows the "
+            "paging file), or "
+            "need less: fewer workers (num_workers), smaller batches"
+        )
+    return ""
