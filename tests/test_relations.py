@@ -17,6 +17,7 @@ from allaboard.rules.engine.relations import (
     reports_stall,
     suppress_consequences,
     without_interruption,
+    without_unknown_causes,
 )
 
 DECLARED = {
@@ -202,3 +203,12 @@ def test_a_rule_is_found_by_its_name() -> None:
     assert load_rule("server-missing") == load_catalogue().find_rule("PS003")
     with pytest.raises(LookupError):
         load_rule("missing")
+
+
+def test_an_unknown_cause_in_init_gives_way_to_a_certain_difference() -> None:
+    unknown = finding("waits", certainty=Certainty.UNKNOWN)
+    likely = finding("waits", certainty=Certainty.LIKELY)
+    assert without_unknown_causes([unknown, likely], [finding("differs")]) == [likely]
+    guess = finding("differs", certainty=Certainty.LIKELY)
+    assert without_unknown_causes([unknown, likely], [guess]) == [unknown, likely]
+    assert without_unknown_causes([unknown], []) == [unknown]

@@ -92,3 +92,37 @@ def test_the_last_line_is_the_same_in_one_read_and_in_many(
     for data in (b"".join(rows),) if is_one_read else rows:
         log.write_output(1, data)
     assert log.last_line == last_line
+
+
+CRASHED = (
+    "Fatal Python error: Segmentation fault",
+    "",
+    "Thread 0x00007f0000000001 (most recent call first):",
+    '  File "/home/u/feed.py", line 3 in fill',
+    "",
+    "Current thread 0x00007f0000000000 (most recent call first):",
+    '  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at',
+    '  File "/home/u/train.py", line 19 in decode',
+    "",
+    "Extension modules: numpy.core._multiarray_umath, torch._C (total: 30)",
+    "",
+)
+
+
+@pytest.mark.usefixtures("capfd")
+def test_a_crash_says_at_which_line_of_the_program(tmp_path: Path) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
+    log.write_output(2, "\n".join(["step 80", *CRASHED]).encode())
+    log.write_output(2, b"")
+    log.close()
+    assert log.last_words() == "Fatal Python error: Segmentation fault, train.py:19 in decode"
+
+
+@pytest.mark.usefixtures("capfd")
+def test_a_line_that_reports_no_crash_stays_as_it_is(tmp_path: Path) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
+    log.write_output(2, b"Fatal Python error: Segmentation fault\n\n")
+    assert log.last_words() == "Fatal Python error: Segmentation fault"
+    log.write_output(2, b"no seats left\n")
+    log.close()
+    assert log.last_words() == "no seats left"

@@ -73,6 +73,7 @@ class _Process:
             return
         try:
             signum, fd = stackdump.register(self.folder)
+            stackdump.report_crashes()
         except (OSError, ValueError, RuntimeError):
             signum, fd = 0, -1
         try:

@@ -38,6 +38,23 @@ def register(folder: str) -> tuple[int, int]:
     return free[0], fd
 
 
+def report_crashes() -> None:
+    """Has faulthandler write the stack to stderr where native code crashes, as PYTHONFAULTHANDLER=1 does.
+
+    A program that has asked for it itself keeps its own settings, before this or after it. Not at an
+    abort: who aborts says why, and frameworks end a rank so that has lost its peers.
+    """
+    if faulthandler.is_enabled() or "PYTHONFAULTHANDLER" in os.environ:
+        return
+    aborts = signal.getsignal(signal.SIGABRT)
+    try:
+        signal.signal(signal.SIGABRT, aborts)
+    except (ValueError, TypeError):  # not the main thread; a handler that is not Python's
+        return
+    faulthandler.enable(file=2)
+    signal.signal(signal.SIGABRT, aborts)
+
+
 def _ignored(signum: int) -> bool:
     """Ignore the signal until faulthandler takes it; return True if that worked.
 

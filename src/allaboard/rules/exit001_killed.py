@@ -32,6 +32,7 @@ from allaboard.analysis.failures.failure_causality import (
     must_delay_report,
     order_failures,
 )
+from allaboard.analysis.failures.signal_advice import crash_advice, crash_place
 from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.parameter_servers import SERVER_JOBS, training_members
@@ -134,8 +135,11 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
     if crashed and first_member.exit.last_line:
         evidence.append(Evidence(first_member.exit.last_line, first_member.log))
     closed = has_closed_its_connections(first_member)
+    place = crash_place(first_member.exit.last_line) if crashed else ""
     if closed:
         fix = "look for os.closerange, os.close or code that makes a daemon, which closes all descriptors"
+    elif place:
+        fix = crash_advice(place)
     elif crashed:
         fix = f"read the end of {first_member.log}; ulimit -c unlimited for a core dump"
     elif first_member.exit.signal in TIMER_SIGNALS:
@@ -147,6 +151,7 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
         fix = "there was no out-of-memory event: find out who sent it (a scheduler, a limit, a person)"
     return Claim(
         summary=f"{name_first_members(members)} {'were' if len(members) > 1 else 'was'} killed by {name}"
+        + (f" at {place}" if place else "")
         + (", after it had closed the descriptors of its own connections" if closed else ""),
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
@@ -190,6 +195,17 @@ RULE = Rule(
         "crashed": (
             sample_job(sample_member(0), ended_member(1, signal=11)),
             "worker 1 was killed by SIGSEGV",
+        ),
+        "crashed, and faulthandler shows where": (
+            sample_job(
+                sample_member(0),
+                ended_member(
+                    1,
+                    signal=11,
+                    last_line="Fatal Python error: Segmentation fault, train.py:19 in decode",
+                ),
+            ),
+            "worker 1 was killed by SIGSEGV at train.py:19 in decode",
         ),
         "an evaluator": (
             sample_job(

@@ -11,13 +11,16 @@ from pathlib import Path
 from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection
 from allaboard.agent.output.stream_rows import StreamRows
 from allaboard.agent.output.terminal import LineSink
+from allaboard.formats.dumps.faulthandler import FATAL_ERROR, find_crash
 from allaboard.launch.private_files import open_to_append
 
 MAX_UNFINISHED_LINE_BYTES = 1 << 20
 """Bytes of an unfinished line after which they go into the file. Until then the worker's other stream cannot
 come between."""
-MAX_LAST_LINES = 100
+MAX_LAST_LINES = 400
 """Lines of one read that are looked at for the one that says why the worker ended."""
+MAX_CRASH_BYTES = 1 << 18
+"""Bytes at the end of a log in which the report of a crash is looked for."""
 RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
 _CONTROL = re.compile(
     rb"\x1b\[(?![0-9;:]*m)[0-?]*[ -/]*[@-~]?|\x1b(?!\[)[ -/]*[0-~]?"
@@ -79,6 +82,7 @@ class WorkerLog:
         self._live: tuple[bytes, ...] = ()
         self._unwritten = {1: b"", 2: b""}
         self.last_line = ""
+        self._path = path
         self._file: int | None = None
         self._on_trouble = on_trouble
         try:
@@ -119,6 +123,20 @@ class WorkerLog:
     def is_file_open(self) -> bool:
         """True while the file takes output."""
         return self._file is not None
+
+    def last_words(self) -> str:
+        """Return the last line; if it reports a crash, with the place that stands below it in the file."""
+        if not self.last_line.startswith(FATAL_ERROR):
+            return self.last_line
+        try:
+            with self._path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_CRASH_BYTES))
+                text = file.read(MAX_CRASH_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return self.last_line
+        # A worker that was started again writes to the same file: the last report counts.
+        crash = find_crash(text[max(0, text.rfind(self.last_line)) :])
+        return crash.line if crash is not None else self.last_line
 
     def close(self) -> None:
         file, self._file = self._file, None

@@ -110,7 +110,7 @@ class WorkerOutput:
                 if not data:
                     break
                 self.logs[index].write_output(stream, data)
-        return self.logs[index].last_line
+        return self.logs[index].last_words()
 
     async def drain_pipes(self, timeout_s: float) -> None:
         """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a

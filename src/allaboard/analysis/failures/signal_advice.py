@@ -6,8 +6,8 @@ import re
 import signal
 from typing import NamedTuple
 
-FATAL_ERROR = "Fatal Python error: "
-"""Begins the last line of a process whose stack faulthandler wrote."""
+from allaboard.formats.dumps.faulthandler import FATAL_ERROR
+
 _PLACE = re.compile(r", (\S.* in \S+)$")
 _CRASH = "PYTHONFAULTHANDLER=1 shows the line that it was at; ulimit -c unlimited leaves a core"
 _ASK = "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a person"

@@ -15,7 +15,7 @@ from allaboard.analysis.collectives.live_flight_record import live_record_mismat
 from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import find_silent_links
 from allaboard.analysis.parameter_servers import has_parameter_servers
-from allaboard.analysis.stacks.stack_classifier import classify_stack
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stacks.stack_collectives import describe_stack_collective
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (
@@ -81,6 +81,9 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
         return None
     # A job with parameter servers has no collective, and its own rules.
     if has_parameter_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
+        return None
+    # A session waits for a task, which may be none of these.
+    if all(classify_stack(m.stack) is Spot.SESSION for m in current_stall.waiting):
         return None
     # Different calls, or stacks that still change, explain more than a mutual wait does.
     if (

@@ -80,7 +80,9 @@ def _describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_
     """Return which members wait for which other one, and what that does; "" if none waits for another."""
     waiting_members = [m for m in members if _waits_for_peers(m)]
     other_members = [m for m in members if m not in waiting_members]
-    if not waiting_members or not other_members:
+    if not other_members:
+        return _describe_sessions(waiting_members)
+    if not waiting_members:
         return ""
     looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
     verb = "wait" if len(waiting_members) > 1 else "waits"
@@ -96,6 +98,20 @@ def _describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_
     return (
         f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
         f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
+    )
+
+
+def _describe_sessions(waiting_members: Sequence[Member]) -> str:
+    """Return for what TensorFlow sessions wait that do not open, and where its name is; "" if all do."""
+    opening = [m for m in waiting_members if classify_stack(m.stack) is Spot.SESSION]
+    if not opening:
+        return ""
+    verb, its = ("wait", "their") if len(opening) > 1 else ("waits", "its")
+    return (
+        f"{name_first_members(opening)} {verb} for a session{_at_own_code(opening[0])}: it needs every task "
+        "of the cluster, and variables that the chief has initialised. TensorFlow logs which one it waits "
+        f"for at level INFO; look in {its} output for "
+        '"CreateSession still waiting for response from worker: /job:…" and "Waiting for model to be ready"'
     )
 
 

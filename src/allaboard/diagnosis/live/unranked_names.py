@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
 from allaboard.facts import Present
 from allaboard.facts.address import whole_number
+
+_TASK_JOBS = ("ps", "worker", "chief", "master", "evaluator")
+"""Names that TensorFlow has for the jobs of a cluster."""
+MAX_GAPS = 8
+"""Tasks without a process that are named."""
 
 
 def name_unranked(ranks: Sequence[Present]) -> list[Present]:
@@ -22,7 +28,51 @@ def name_unranked(ranks: Sequence[Present]) -> list[Present]:
         for p, n in zip(ranks, numbers, strict=False)
         if is_rank
     }
-    return [_renamed(p, by_pid) if p in unranked else p for p in ranks]
+    return [_named_by_words(_renamed(p, by_pid)) if p in unranked else p for p in ranks]
+
+
+def task_by_words(command: Sequence[str]) -> tuple[str, int] | None:
+    """Return the job and index of a TensorFlow task that its script gets as two words (``train.py ps 0``);
+    None without them, or if two pairs of words could be meant."""
+    pairs = {
+        (job, number)
+        for job, index in pairwise(command)
+        if job in _TASK_JOBS
+        and (number := whole_number(index)) is not None
+        and 0 <= number < 100_000
+    }
+    return pairs.pop() if len(pairs) == 1 else None
+
+
+def _named_by_words(process: Present) -> Present:
+    who = process.member.who
+    if who.rank >= 0 or process.member.framework != "tensorflow":
+        return process
+    task = task_by_words(process.command)
+    if task is None:
+        return process
+    named = msgspec.structs.replace(who, job=task[0], index=task[1])
+    return msgspec.structs.replace(
+        process, member=msgspec.structs.replace(process.member, who=named)
+    )
+
+
+def gap_lines(ranks: Sequence[Present]) -> list[str]:
+    """Return a sentence on tasks without a process whose number lies below one of their job's, where the
+    command lines alone number the tasks."""
+    numbers: dict[str, set[int]] = {}
+    for who in (p.member.who for p in ranks):
+        if who.rank < 0 <= who.index:
+            numbers.setdefault(who.job, set()).add(who.index)
+    gaps = [
+        f"{job} {number}"
+        for job, present in numbers.items()
+        for number in range(min(max(present), MAX_GAPS))
+        if number not in present
+    ]
+    if not gaps:
+        return []
+    return [f"{', '.join(gaps)}: no process of {'it' if len(gaps) == 1 else 'them'} was found here"]
 
 
 def _renamed(process: Present, numbers: dict[tuple[str, int], int]) -> Present:

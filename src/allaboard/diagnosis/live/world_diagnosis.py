@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stacks.stack_crowds import (
     group_member_stacks,
     make_crowds,
@@ -27,6 +28,7 @@ from allaboard.diagnosis.live.tensorflow_tasks import (
     explain_absence,
 )
 from allaboard.diagnosis.live.unprobed_members import absent_ranks, assume_phases
+from allaboard.diagnosis.live.unranked_names import gap_lines
 from allaboard.facts import (
     Certainty,
     ConfigFacts,
@@ -50,6 +52,7 @@ from allaboard.rules.engine.relations import (
     declared_relations,
     reports_absence,
     without_repeated,
+    without_unknown_causes,
 )
 
 
@@ -85,7 +88,10 @@ def diagnose_world(
         if not entry.rule.relations.last_resort
     ]
     relations_of = declared_relations(load_catalogue().entries)
-    findings += without_repeated(_environment_findings(ranks), findings, relations_of)
+    differences = without_repeated(_environment_findings(ranks), findings, relations_of)
+    if all(classify_stack(p.member.stack) is Spot.INIT for p in ranks):
+        findings = without_unknown_causes(findings, differences)
+    findings += differences
     examined = [p.member for p in ranks if p.member.who.job not in AUXILIARY_JOBS]
     unranked = number_unranked_members(examined)
     groups = group_member_stacks(examined, unranked)
@@ -95,7 +101,9 @@ def diagnose_world(
         tree=merge_stacks(groups, unranked),
         findings=tuple(findings),
         missing=tuple(
-            _absent_rank_lines(ranks, view.members) if tasks is None else tasks.elsewhere
+            (*_absent_rank_lines(ranks, view.members), *gap_lines(ranks))
+            if tasks is None
+            else tasks.elsewhere
         ),
         conclusion=""
         if findings

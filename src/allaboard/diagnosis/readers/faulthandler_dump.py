@@ -6,16 +6,13 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.signal_advice import FATAL_ERROR
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
-from allaboard.formats.dumps.faulthandler import find_dumps, last_dumps
+from allaboard.facts import Exhibit, Exit, Glimpse, Stack, Testimony
+from allaboard.formats.dumps.faulthandler import Crash, find_crash, find_dumps, last_dumps
 from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.rank_hints import ranks_from_variables
-from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
-_FATAL = re.compile(r"^(?:\[\w+\]:? ?)?Fatal Python error: ([^\n]{1,100})", re.MULTILINE)
 _SIGNALS = {
     "Segmentation fault": signal.SIGSEGV,
     "Aborted": signal.SIGABRT,
@@ -28,8 +25,6 @@ _RANK_HEAD = re.compile(r"^=== Rank (\d{1,7}): http://\S* ===$", re.MULTILINE)
 """How PyTorch's debug server heads the stacks of a rank."""
 MAX_VARIABLE_DISTANCE = 400
 """Characters above a dump within which a printed variable belongs to its process."""
-MAX_DUMP_LENGTH = 1 << 20
-"""Characters of the last dump that are read: a hundred threads of a hundred frames."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -37,13 +32,13 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if sections := _rank_sections(exhibit, text):
         dumps = [g for section in sections for g in _requested_dumps(section, section.text)]
         return Testimony(glimpses=tuple(dumps)) if dumps else None
-    fatal = _FATAL.search(text)
+    crash = find_crash(text)
     glimpses = (
         tuple(_requested_dumps(exhibit, text))
-        if fatal is None
-        else _fatal_error_glimpse(exhibit, text, fatal)
+        if crash is None
+        else _fatal_error_glimpse(exhibit, text, crash)
     )
-    if not glimpses and fatal is None and any(True for _ in find_dumps(text)):
+    if not glimpses and crash is None and any(True for _ in find_dumps(text)):
         torn = "a stack dump that is torn, or that another process wrote over: give each a file of its own"
         return Testimony(notes=(f"{exhibit.name}: {torn}",))
     return Testimony(glimpses=glimpses) if glimpses else None
@@ -70,19 +65,16 @@ def _rank_sections(exhibit: Exhibit, text: str) -> list[Exhibit]:
     return list(sections.values())
 
 
-def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
-    place = exhibit.place_of_line(text.count("\n", 0, fatal.start()))
-    rank = speaker_rank(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
-    number = _SIGNALS.get(fatal[1].strip())
-    frames = _current_thread_frames(text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH])
+def _fatal_error_glimpse(exhibit: Exhibit, text: str, crash: Crash) -> tuple[Glimpse, ...]:
+    place = exhibit.place_of_line(text.count("\n", 0, crash.begin))
+    rank = speaker_rank(text[crash.begin : text.find("\n", crash.begin)], exhibit.rank)
+    number = _SIGNALS.get(crash.reason)
     if number is not None:
-        crashed = next((f for f in frames if f.is_user), frames[0] if frames else None)
-        last_line = f"{FATAL_ERROR}{fatal[1].strip()}" + (f", {crashed}" if crashed else "")
-        process_end = Exit(ended_at=0.0, signal=int(number), last_line=last_line)
+        process_end = Exit(ended_at=0.0, signal=int(number), last_line=crash.line)
         return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=process_end),)
-    if not frames:
+    if not crash.frames:
         return ()
-    stack = Stack(frames=frames, taken_at=0.0, by="faulthandler")
+    stack = Stack(frames=crash.frames, taken_at=0.0, by="faulthandler")
     return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, stack=stack),)
 
 
@@ -115,11 +107,6 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
             stack=Stack(frames=dump.frames, taken_at=0.0, by="faulthandler"),
             role=role,
         )
-
-
-def _current_thread_frames(part: str) -> tuple[Frame, ...]:
-    thread = re.search(r"^Current thread 0x([0-9a-f]+)", part, re.MULTILINE)
-    return parse_faulthandler(part, int(thread[1], 16)) if thread is not None else ()
 
 
 READER = LogReader(read=read_log)

@@ -18,6 +18,12 @@ MAX_THREAD_LENGTH = 1 << 16
 """Characters of one thread: a hundred frames."""
 MAX_OTHER_THREADS_LENGTH = 1 << 18
 """Characters of a dump's other threads that are read."""
+FATAL_ERROR = "Fatal Python error: "
+"""Begins what is written when native code crashes, or the interpreter gives up."""
+_FATAL = re.compile(rf"^(?:\[\w+\]:? ?)?{FATAL_ERROR}([^\n]{{1,100}})", re.MULTILINE)
+_CURRENT_THREAD = re.compile(r"^Current thread 0x([0-9a-f]+)", re.MULTILINE)
+MAX_DUMP_LENGTH = 1 << 20
+"""Characters of a crash's dump that are read: a hundred threads of a hundred frames."""
 _HEAD = re.compile(
     r"^(?:Current thread|Thread) 0x([0-9a-f]+)[^\n]*\(most recent call first\):?|"
     r"^Stack \(most recent call first\):?",
@@ -37,6 +43,34 @@ class MainThreadDump(NamedTuple):
     """Id of the main thread, 0 if the dump does not say it."""
     frames: tuple[Frame, ...]
     """Frames of that thread, innermost first."""
+
+
+class Crash(NamedTuple):
+    """A report of a fatal error."""
+
+    begin: int
+    """Position of its first line in the text."""
+    reason: str
+    """What happened, as "Segmentation fault"."""
+    frames: tuple[Frame, ...]
+    """Frames of the thread in which it happened, innermost first; () if none are written."""
+
+    @property
+    def line(self) -> str:
+        """The report in one line, with the place in the user's own code, else the innermost one."""
+        place = next((f for f in self.frames if f.is_user), self.frames[0] if self.frames else None)
+        return f"{FATAL_ERROR}{self.reason}" + (f", {place}" if place else "")
+
+
+def find_crash(text: str) -> Crash | None:
+    """Return the first report of a fatal error in the text; None without one."""
+    fatal = _FATAL.search(text)
+    if fatal is None:
+        return None
+    part = text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH]
+    thread = _CURRENT_THREAD.search(part)
+    frames = parse_faulthandler(part, int(thread[1], 16)) if thread is not None else ()
+    return Crash(fatal.start(), fatal[1].strip(), frames)
 
 
 def last_dumps(text: str) -> list[MainThreadDump]:

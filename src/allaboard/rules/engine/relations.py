@@ -135,6 +135,17 @@ def without_repeated(
     return [f for f in comparisons if said.isdisjoint(relations_of(f.rule).follows_from)]
 
 
+def without_unknown_causes(
+    judgements: Iterable[Finding], comparisons: Iterable[Finding]
+) -> list[Finding]:
+    """Return the findings on members that wait in init without those that know no cause, if a comparison of
+    environments is certain of an error: that is why they do not meet."""
+    is_known = any(
+        f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR for f in comparisons
+    )
+    return [f for f in judgements if not is_known or f.certainty is not Certainty.UNKNOWN]
+
+
 def without_interruption(
     findings: Iterable[Finding], relations_of: RelationsOf
 ) -> tuple[Finding, ...]:
