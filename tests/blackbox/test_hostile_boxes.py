@@ -198,7 +198,7 @@ def _cut_after(opened: OpenBox, path: Path, size: int, parts: int) -> list[int]:
 def test_a_box_that_is_cut_while_it_is_read_ends_nothing(tmp_path: Path, size: int) -> None:
     """At any moment: not only between two looks."""
     data = good()
-    layout.CALL.pack_into(data, layout.GROUPS_AT, 5, 1.0, 7, 5)
+    layout.CALL.pack_into(data, layout.GROUPS_AT, 5, 1.0, 5)
     layout.GROUP.pack_into(data, layout.GROUPS_AT + layout.ABOUT_AT, 1, 2, 0, b"default")
     layout.write_text(data, "identity", '{"worker": 3}')
     path = box(tmp_path, bytes(data))

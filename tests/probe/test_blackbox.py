@@ -19,6 +19,7 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Numbered, Op, Saves
 from allaboard.probe import layout, text_records
 from allaboard.probe.blackbox import Box, start_ticks
+from allaboard.probe.collective_calls import Calls
 from probed import Program
 
 DECLARED = {"framework": "torch", "call": "init_process_group", "rank": 1, "world_size": 2}
@@ -345,3 +346,45 @@ def test_an_executed_program_takes_the_box_over(program: Program) -> None:
     assert (second.step, second.notes) == (3, {"second": "2"})
     assert second.round == 1, "its next init is the second one of this process"
     assert program.members() == [process.pid]
+
+
+def test_what_is_set_number_by_number_is_laid_out_as_the_records_are(tmp_path: Path) -> None:
+    writer, _ = pair(tmp_path)
+    writer.input, writer.sync, writer.loss = 0.25, 0.5, 3.5
+    times = [writer.step()]
+    writer.input, writer.sync = 1.0, 2.0
+    times.append(writer.step())
+    assert layout.STEP.unpack_from(writer.map, layout.STEP_AT) == (
+        2,
+        2,
+        times[1],
+        1.25,
+        2.5,
+        3.5,
+        2,
+    )
+    paces = [
+        layout.PACE.unpack_from(writer.map, layout.RING_AT + n * layout.PACE.size) for n in (1, 2)
+    ]
+    assert paces == [(times[0], 0.25, 0.5), (times[1], 1.0, 2.0)]
+    slot, big = writer.slot(), 1 << 40
+    assert slot is not None
+    for name in (
+        b"all_reduce",
+        b"x" * 80,
+        b"barrier",
+    ):  # a shorter name leaves nothing of a longer one
+        slot.enter(name, 3, big, 5.0)
+        stored = name[: layout.NAME_BYTES].ljust(layout.NAME_BYTES, b"\0")
+        record = (slot.count, 5.0, slot.spent, 4, big, stored, slot.count)
+        assert layout.OP.unpack_from(writer.map, slot.offset) == record
+        slot.leave(name)
+        assert layout.OP.unpack_from(writer.map, slot.offset)[2:4] == (slot.spent, 0)
+    group = Calls(writer).group("world", 1, range(4), 2)
+    assert group is not None
+    for number in range(1, layout.CALLS + 3):
+        group.call(number, 7, 11, float(number))
+    call = layout.CALL.unpack_from(writer.map, group.offset)
+    assert call == (layout.CALLS + 2, float(layout.CALLS + 2), layout.CALLS + 2)
+    at = group.offset + layout.CALLS_AT + 2 * layout.ENTRY.size
+    assert layout.ENTRY.unpack_from(writer.map, at) == (group.digest, group.path, layout.CALLS + 2)

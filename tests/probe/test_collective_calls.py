@@ -25,7 +25,7 @@ class Rank:
         path = folder / f"{os.getpid()}.box"
         self.box = Box(str(path))
         self.reader = OpenBox(path)
-        self.calls = Calls(self.box.map)
+        self.calls = Calls(self.box)
         group = self.calls.group("0", 1, range(4), 2)
         assert group is not None
         self.group: Group = group
@@ -92,6 +92,24 @@ def test_only_so_many_groups_have_room_and_destroyed_ones_leave_it(tmp_path: Pat
     assert len(made) == layout.GROUPS - 1
     rank.calls.free(made[0])
     assert rank.calls.group("again", 1, [0, 1], 0) is not None
+
+
+def test_groups_that_come_between_two_looks_are_found(tmp_path: Path) -> None:
+    """Neither a group without a call nor the room of a destroyed one is the end of the groups."""
+    rank = Rank(tmp_path)
+    expected = []
+    for number in range(1, layout.GROUPS):
+        group = rank.calls.group(f"{number}", 1, range(4), 2)
+        assert group is not None
+        if number % 3:
+            group.call(1, 1, 1, 5.0)
+            expected.append(f"{number}")
+        assert [state.name for state in rank.reader.read_snapshot().groups] == expected
+    rank.calls.free(rank.group)
+    group = rank.calls.group("again", 1, range(4), 2)
+    assert group is not None and group.index == rank.group.index
+    group.call(1, 1, 1, 5.0)
+    assert [s.name for s in rank.reader.read_snapshot().groups] == ["again", *expected]
 
 
 def test_what_proves_nothing_is_flagged_once(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def boxes(folder: Path) -> tuple[Box, DataLoopReader]:
 def test_passes_and_batches_come_back(tmp_path: Path) -> None:
     box, reader = boxes(tmp_path)
     assert reader.loops() == ()
-    loops = Loops(box.map)
+    loops = Loops(box)
     for batches in (3, 5):
         one = loops.begin(sys._getframe(0))
         assert one is not None
@@ -41,7 +41,7 @@ def test_passes_and_batches_come_back(tmp_path: Path) -> None:
 
 def test_a_pass_that_is_broken_off_has_no_whole(tmp_path: Path) -> None:
     box, reader = boxes(tmp_path)
-    loops = Loops(box.map)
+    loops = Loops(box)
     passes = []
     for _ in range(2):
         one = loops.begin(sys._getframe(0))
@@ -55,7 +55,7 @@ def test_a_pass_that_is_broken_off_has_no_whole(tmp_path: Path) -> None:
 
 def test_there_is_room_for_so_many_places(tmp_path: Path) -> None:
     box, reader = boxes(tmp_path)
-    loops = Loops(box.map)
+    loops = Loops(box)
     code = "\n".join(["found.append(begin(sys._getframe(0)))"] * (layout.LOOPS + 3))
     found: list[object] = []
     exec(code, {"found": found, "begin": loops.begin, "sys": sys})

@@ -17,6 +17,7 @@ import pytest
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import DeviceMemory
 from allaboard.probe import device_memory, layout, member
+from allaboard.probe.adapters._torch.step_number import Steps
 from allaboard.probe.blackbox import Box
 from probed import Program
 
@@ -225,3 +226,20 @@ def test_a_framework_without_an_accelerator(tmp_path: Path, framework: str) -> N
     ended = program.run(code + "print('read')")
     program.close()
     assert ended.out.strip().endswith("read"), ended.err
+
+
+def test_steps_of_pytorch_have_it_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box(str(tmp_path / f"{os.getpid()}.box"))
+    monkeypatch.setattr(member.here, "box", box)
+    monkeypatch.setattr(member.here, "memory_due", 0.0)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch_cuda()))
+    box.phase(member.TRAINING, 1)
+    count, optimizer, samples = Steps(), ModuleType("optimizer"), []
+    monkeypatch.setattr(count, "_only_id", id(optimizer))
+    for due in (0.0, 0.0, float("inf")):
+        member.here.memory_due = due
+        count(optimizer, (), {})
+        samples.append(layout.MEMORY.unpack_from(box.map, layout.MEMORY_AT)[0])
+    assert samples == [1, 2, 2]

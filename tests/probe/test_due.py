@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import types
 
 import pytest
 
 from allaboard.blackbox.collective_calls import CallReader
+from allaboard.probe.adapters._torch.backward_reach import due, reaches
 from probed import Program
 
 pytestmark = pytest.mark.skipif(
@@ -107,3 +109,37 @@ def test_where_the_graph_does_not_tell_nothing_is_concluded(program: Program) ->
         assert ended.code == 0, ended.err
         (group,) = program.box(ended.pid).read_snapshot().groups
         assert (group.unordered == 0) is proves
+
+
+def test_a_way_leads_to_a_parameter_of_the_model_or_it_proves_nothing() -> None:
+    weight, bias = object(), object()
+    leaf = Node(variable=weight)
+    root = Node((None, 0), (Node((Node(variable=bias), 0), (leaf, 0)), 0))
+    owners, ways = {id(weight): 7, id(bias): 8}, dict[int, tuple[int, ...]]()
+    assert due([Node(grad_fn=root)], owners, [7], 1, ways) == {7}
+    assert ways == {7: (1, 1)}
+    for graph, expected in (
+        (root, True),
+        (Node((None, 0), (Node((leaf, 0), (Node(variable=bias), 0)), 0)), False),
+        (Node((None, 0), (None, 0)), False),
+        (Node((root, 0)), False),
+        (leaf, False),
+    ):
+        assert reaches(Node(grad_fn=graph), ways[7], owners, 7) is expected
+
+
+def test_a_way_from_another_root_than_the_first_is_not_kept() -> None:
+    weight, ways = object(), dict[int, tuple[int, ...]]()
+    roots = [Node(grad_fn=Node()), Node(grad_fn=Node((Node(variable=weight), 0)))]
+    assert due(roots, {id(weight): 7}, [7], 1, ways) == {7}
+    assert ways == {}
+
+
+class Node(types.SimpleNamespace):
+    """A tensor, or a node of autograd's graph with its edges."""
+
+    def __init__(self, *edges: tuple[object, int], **fields: object) -> None:
+        super().__init__(next_functions=edges, **fields)
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__

@@ -27,6 +27,8 @@ class CallReader:
 
     def __init__(self, map_: BoxMap) -> None:
         self._map = map_
+        self._used = 0
+        """Groups that the member has used so far: it takes places in order, and again only after all."""
         self._states: dict[int, GroupState] = {}
         self._signatures: dict[int, Signature] = {}
 
@@ -34,7 +36,7 @@ class CallReader:
         """Return how far the member is in each of its groups, in the order in which it first used
         them."""
         self._reread_groups()
-        states = (self._state(i) for i in range(layout.GROUPS))
+        states = (self._state(i) for i in range(self._used))
         return tuple(s for s in states if s is not None)
 
     def group_name(self, index: int) -> str:
@@ -48,7 +50,7 @@ class CallReader:
     def trace_group(self, name: str, round_: int) -> Traced | None:
         """Return the last calls in one group; None if the box does not know it."""
         self._reread_groups()
-        for index in range(layout.GROUPS):
+        for index in range(self._used):
             state = self._state(index)
             if state is None or state.key != (name, round_):
                 continue
@@ -118,7 +120,7 @@ class CallReader:
     def _number(self, index: int) -> tuple[int, float]:
         offset = layout.GROUPS_AT + index * layout.GROUP_BYTES
         for _ in range(4):
-            begin, since, _digest, end = layout.CALL.unpack_from(self._map, offset)
+            begin, since, end = layout.CALL.unpack_from(self._map, offset)
             if begin == end:
                 break
             reread(self._map, offset, layout.CALL.size)
@@ -131,7 +133,16 @@ class CallReader:
         return self._number(index)[0]
 
     def _reread_groups(self) -> None:
-        reread(self._map, layout.GROUPS_AT, layout.GROUPS * layout.GROUP_BYTES)
+        """Read the groups in use, and whether there is one more."""
+        while True:
+            read = min(self._used + 1, layout.GROUPS)
+            reread(self._map, layout.GROUPS_AT, read * layout.GROUP_BYTES)
+            next_group = layout.GROUPS_AT + self._used * layout.GROUP_BYTES
+            if read == self._used or not any(
+                layout.GROUP.unpack_from(self._map, next_group + layout.ABOUT_AT)[:3]
+            ):
+                break
+            self._used += 1
 
     def _entry(self, index: int, number: int) -> tuple[int, int, int]:
         ring = layout.GROUPS_AT + index * layout.GROUP_BYTES + layout.CALLS_AT

@@ -18,13 +18,14 @@ def current_operation(map_: BoxMap, group_name: Callable[[int], str]) -> tuple[O
     entered = shared = 0
     for slot in range(layout.SLOTS):
         offset = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-        begin, since, _, active, group, number, name, end = layout.OP.unpack_from(map_, offset)
+        begin, since, _, inside, number, name, end = layout.OP.unpack_from(map_, offset)
         if begin == 0:
             continue
         entered += begin
         # Torn, if the counts differ: the next look finds it whole.
-        if not active or begin != end:
+        if not inside or begin != end:
             continue
+        group = inside - 1
         operation_name = name.rstrip(b"\0").decode("utf-8", "replace")
         if operation is None:
             shared = group

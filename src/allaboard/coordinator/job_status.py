@@ -85,8 +85,11 @@ class JobStatus:
         return self._memory.view(now)
 
     def recent_view(self, now: float) -> JobView:
-        """Return a picture for display only: that of the last evaluation if there are many members."""
+        """Return a picture for display only: that of the last evaluation if there are many members, or if the
+        job goes on and it is of this moment."""
         last_view = self._memory.last_view
+        if last_view is not None and last_view.now == now and self._memory.ending is None:
+            return last_view
         is_cheap = len(self._memory.records) < THROTTLED_FROM_MEMBERS
         return self.view(now) if is_cheap or last_view is None else last_view
 

@@ -10,6 +10,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from allaboard.hosts.proc import read_small_file
+
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -26,9 +28,15 @@ def tightest_cpu_group(
     """Return the folder of the group that leaves the process the least, and how many cores that is;
     None if none is limited."""
     try:
-        files = _files((proc / str(pid) / "cgroup").read_text(errors="surrogateescape"), root)
+        groups = read_small_file(f"{proc}/{pid}/cgroup").decode(errors="surrogateescape")
     except OSError:
         return None
+    return tightest_limit(groups, root)
+
+
+def tightest_limit(groups: str, root: Path = _ROOT) -> tuple[Path, float] | None:
+    """Return the same for processes whose /proc/PID/cgroup has these lines."""
+    files = _files(groups, root)
     limits = [(file.parent, limit) for file in files if (limit := _limit(file)) is not None]
     return min(limits, key=lambda one: one[1], default=None)
 
@@ -56,9 +64,9 @@ def _limit(file: Path) -> float | None:
     """Return the cores that a limit file allows: ``200000 100000`` or ``max 100000`` in v2; quota
     and period in two files in v1, -1 for none."""
     try:
-        fields = file.read_text().split()
+        fields = read_small_file(str(file)).split()
         if file.name != "cpu.max":
-            fields.append(file.with_name("cpu.cfs_period_us").read_text().strip())
+            fields += read_small_file(str(file.with_name("cpu.cfs_period_us"))).split()
         allowed, period = int(fields[0]), int(fields[1])
     except (OSError, ValueError, IndexError):
         return None

@@ -10,16 +10,18 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from allaboard.hosts.proc import read_small_file
+
 _ROOT = Path("/sys/fs/cgroup")
 
 
 def oom_counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> Path | None:
     """The file that holds the count for the group of ``pid``; None where there is none."""
     try:
-        with (proc / str(pid) / "cgroup").open(encoding="utf-8") as file:
-            return _counter_of(file.read(), root)
+        groups = read_small_file(f"{proc}/{pid}/cgroup").decode(errors="surrogateescape")
     except OSError:
         return None
+    return _counter_of(groups, root)
 
 
 @lru_cache(maxsize=64)

@@ -78,11 +78,11 @@ class ResourceUsage:
             files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - names are enough
             yield Reading(FILES, files, limits.get("files", 0), pid, f"/proc/{pid}/fd")
             if limits.get("space"):
-                pages = int(_text(f"/proc/{pid}/statm").split()[0])
+                pages = int(proc.read_small_file(f"/proc/{pid}/statm").split()[0])
                 yield Reading(
                     SPACE, pages * PAGE_NBYTES, limits["space"], pid, f"/proc/{pid}/statm"
                 )
-            waited = int(_text(f"/proc/{pid}/schedstat").split()[1])
+            waited = int(proc.read_small_file(f"/proc/{pid}/schedstat").split()[1])
             yield Reading(QUEUED, waited / 1e9, 0, pid, f"/proc/{pid}/schedstat")
         except (OSError, ValueError, IndexError):
             return
@@ -90,17 +90,15 @@ class ResourceUsage:
     def _limits_of(self, pid: int) -> dict[str, int]:
         """Return the soft limits of a process. They may change while it runs, so they are read each
         time."""
-        limits: dict[str, int] = {}
-        names = {"Max open files": "files", "Max address space": "space"}
         try:
-            lines = _text(f"/proc/{pid}/limits").splitlines()
+            text = proc.read_small_file(f"/proc/{pid}/limits")
         except OSError:
-            return limits
-        for line in lines:
-            for label, name in names.items():
-                if line.startswith(label):
-                    value = line[len(label) :].split()[0]
-                    limits[name] = int(value) if value.isdecimal() else 0
+            return {}
+        limits = {}
+        for label, name in ((b"\nMax open files", "files"), (b"\nMax address space", "space")):
+            value = text.partition(label)[2].split(None, 1)[:1]
+            if value:
+                limits[name] = int(value[0]) if value[0].isdigit() else 0
         return limits
 
     def _host(self) -> Iterator[Reading]:
@@ -169,7 +167,7 @@ class ResourceUsage:
 
 def _placed(pid: int) -> str:
     try:
-        return _text(f"/proc/{pid}/cgroup")
+        return proc.read_small_file(f"/proc/{pid}/cgroup").decode(errors="surrogateescape")
     except OSError:
         return ""
 

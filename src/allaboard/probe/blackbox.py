@@ -22,13 +22,13 @@ from .layout import (
     HEADER,
     KEPT,
     KEPT_AT,
-    LEFT,
-    LEFT_AT,
     MAGIC,
+    NAME_AT,
+    NAME_BYTES,
     NUMBER,
     NUMBER_AT,
     OP,
-    PACE,
+    OP_LAST,
     RING,
     RING_AT,
     SIZE,
@@ -37,17 +37,19 @@ from .layout import (
     SLOTS_AT,
     STATE,
     STATE_AT,
-    STEP,
     STEP_AT,
     TEXTS,
     THREAD,
     THREAD_AT,
     VERSION,
     read_text,
+    typed_views,
     write_text,
 )
 
 NO_LOSS = float("nan")
+STEP_INDEX, RING_INDEX = STEP_AT // 8, RING_AT // 8
+"""In a view of 64-bit numbers."""
 
 
 class Box:
@@ -55,7 +57,8 @@ class Box:
 
     ``map`` is the mapped file, ``ident`` the main thread. ``input`` and ``sync`` are seconds of the step that
     lasts now: in which the main thread waited for data, and in collectives. ``loss`` is the last finite loss
-    that was seen, NaN for none; it is written with the next step.
+    that was seen, NaN for none; it is written with the next step. ``longs``, ``doubles`` and ``ints`` are
+    the map as numbers, see `layout.typed_views`; ``main_slot`` is the main thread's.
     """
 
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
@@ -74,6 +77,7 @@ class Box:
         else:
             self.map = own_map
             self._reset()
+        self.longs, self.doubles, self.ints = typed_views(self.map)
         HEADER.pack_into(
             self.map, 0, MAGIC, VERSION, os.getpid(), started, monotonic(),
             threading.main_thread().ident or 0, signum, stack_fd,
@@ -92,8 +96,8 @@ class Box:
         # Slot 0 is the main thread's for good, and the first that a reader looks at.
         self._free = list(range(SLOTS - 1, 0, -1))
         self.ident = threading.main_thread().ident or 0
-        self._main = self._slot(0, self.ident)
-        self._main.main = True
+        self.main_slot = self._slot(0, self.ident)
+        self.main_slot.main = True
         if own_map is None:
             # Only whole boxes are ever seen under the name that the agent looks for.
             os.rename(hidden, path)
@@ -123,10 +127,20 @@ class Box:
         now = monotonic()
         input_, sync = self.input, self.sync
         # The ring's entry before the count: a reader that sees step n reads its times there.
-        PACE.pack_into(self.map, RING_AT + n % RING * 24, now, input_, sync)
+        doubles, index = self.doubles, RING_INDEX + n % RING * 3
+        doubles[index] = now
+        doubles[index + 1] = input_
+        doubles[index + 2] = sync
         self.all_input = all_input = self.all_input + input_
         self.all_sync = all_sync = self.all_sync + sync
-        STEP.pack_into(self.map, STEP_AT, n, n, now, all_input, all_sync, self.loss, n)
+        longs = self.longs
+        longs[STEP_INDEX] = n
+        doubles[STEP_INDEX + 2] = now
+        doubles[STEP_INDEX + 3] = all_input
+        doubles[STEP_INDEX + 4] = all_sync
+        doubles[STEP_INDEX + 5] = self.loss
+        longs[STEP_INDEX + 1] = n
+        longs[STEP_INDEX + 6] = n
         self.input = self.sync = 0.0
         return now
 
@@ -177,7 +191,7 @@ class Box:
         """This thread's slot; None when all are taken."""
         ident = get_ident()
         if ident == self.ident:
-            return self._main
+            return self.main_slot
         slot: Slot | None
         try:
             slot = self._local.slot
@@ -198,13 +212,13 @@ class Box:
         slot = getattr(self._local, "slot", None)
         if slot is None or slot.count == slot.count_before:
             return ""
-        name: bytes = OP.unpack_from(self.map, slot.offset)[6]
+        name: bytes = OP.unpack_from(self.map, slot.offset)[5]
         return name.rstrip(b"\0").decode("utf-8", "replace")
 
     def _slot(self, index: int, thread: int) -> Slot:
         offset = SLOTS_AT + index * SLOT_BYTES
         THREAD.pack_into(self.map, offset + THREAD_AT, thread)
-        slot = Slot(self.map, offset)
+        slot = Slot(self, offset)
         # Of an earlier thread: what was counted stays counted.
         slot.count_before, _, slot.spent = OP.unpack_from(self.map, offset)[:3]
         slot.count = slot.count_before
@@ -291,21 +305,26 @@ class Slot:
     """
 
     __slots__ = (
-        "_left_at",
+        "_doubles",
+        "_longs",
         "_map",
         "_since",
         "count",
         "count_before",
         "depth",
+        "index",
         "main",
+        "name",
         "offset",
         "spent",
     )
 
-    def __init__(self, map_: mmap.mmap, offset: int) -> None:
-        self._map = map_
+    def __init__(self, box: Box, offset: int) -> None:
+        self._map = box.map
+        self._longs, self._doubles = box.longs, box.doubles
         self.offset = offset
-        self._left_at = offset + LEFT_AT
+        self.index = offset // 8
+        self.name = b""
         self._since = 0.0
         self.spent = 0.0
         self.count = self.count_before = 0
@@ -318,7 +337,20 @@ class Slot:
         if self.depth == 1:
             self.count = n = self.count + 1
             self._since = now = now or monotonic()
-            OP.pack_into(self._map, self.offset, n, now, self.spent, 1, group, number, name, n)
+            longs, index = self._longs, self.index
+            longs[index] = n
+            if name is not self.name:
+                self.rename(name)
+            self._doubles[index + 1] = now
+            longs[index + 3] = 1 + group
+            longs[index + 4] = number
+            longs[index + OP_LAST] = n
+
+    def rename(self, name: bytes) -> None:
+        """Write the name of the operation that is being entered: most loops enter one again and again."""
+        self.name = name
+        at = self.offset + NAME_AT
+        self._map[at : at + NAME_BYTES] = name[:NAME_BYTES].ljust(NAME_BYTES, b"\0")
 
     def leave(self, name: bytes) -> None:
         """Leaves it again."""
@@ -326,7 +358,8 @@ class Slot:
         if self.depth == 0:
             self.spent = spent = self.spent + monotonic() - self._since
             # Two fields, not the whole record: the counts at both of its ends stay as they are.
-            LEFT.pack_into(self._map, self._left_at, spent, 0)
+            self._doubles[self.index + 2] = spent
+            self._longs[self.index + 3] = 0
 
 
 def start_ticks(pid: int) -> int:

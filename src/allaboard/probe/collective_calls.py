@@ -16,10 +16,11 @@ from . import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import mmap
     from collections.abc import Sequence
     from types import CodeType, FrameType
     from typing import Any
+
+    from .blackbox import Box
 
 FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<frozen")
 MAX_FRAMES_SEARCHED = 96
@@ -42,8 +43,12 @@ class Group:
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
     __slots__ = (
+        "_doubles",
+        "_ints",
+        "_longs",
         "_map",
         "busy",
+        "call_index",
         "device",
         "digest",
         "index",
@@ -52,20 +57,22 @@ class Group:
         "ordered",
         "path",
         "ranks",
-        "ring",
+        "ring_index",
         "thread",
         "threads",
         "trial",
     )
 
     def __init__(
-        self, map_: mmap.mmap, index: int, name: str, round_: int, ranks: Sequence[int], rank: int
+        self, box: Box, index: int, name: str, round_: int, ranks: Sequence[int], rank: int
     ) -> None:
-        self._map = map_
+        self._map = map_ = box.map
+        self._longs, self._doubles, self._ints = box.longs, box.doubles, box.ints
         self.ranks = ranks
         self.index = index
         self.offset = offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
-        self.ring = offset + layout.CALLS_AT
+        self.call_index = offset // 8
+        self.ring_index = (offset + layout.CALLS_AT) // 4
         self.number = 0
         self.digest = 0
         self.path = 0
@@ -89,10 +96,14 @@ class Group:
         self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
         self.path = path = (self.path * 1000003 + place_number) & 0xFFFFFFFF
         # The ring's entry first: a reader that sees number n finds what it was.
-        layout.ENTRY.pack_into(
-            self._map, self.ring + n % layout.CALLS * 12, digest, path, signature
-        )
-        layout.CALL.pack_into(self._map, self.offset, n, now, digest, n)
+        ints, index = self._ints, self.ring_index + n % layout.CALLS * 3
+        ints[index] = digest
+        ints[index + 1] = path
+        ints[index + 2] = signature
+        longs, index = self._longs, self.call_index
+        longs[index] = n
+        self._doubles[index + 1] = now
+        longs[index + 2] = n
 
     def handed(self, thread: object) -> None:
         """Another thread than before makes the next call. Where two take turns, their order may be another
@@ -132,8 +143,8 @@ class Group:
 class Calls:
     """The groups, signatures and places of one black box."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
-        self._map = map_
+    def __init__(self, box: Box) -> None:
+        self._box, self._map = box, box.map
         self.known_signatures: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self._signatures = 0
         self._places: dict[tuple[int, int], int] = {}
@@ -145,7 +156,7 @@ class Calls:
         """A new group; None where there is no room for another."""
         if not self._free:
             return None
-        return Group(self._map, self._free.pop(), name, round_, ranks, rank)
+        return Group(self._box, self._free.pop(), name, round_, ranks, rank)
 
     def free(self, group: Group) -> None:
         """The group was destroyed: another may have its room. Till then it can be read."""

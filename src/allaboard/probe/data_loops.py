@@ -10,31 +10,43 @@ from . import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import mmap
     from types import CodeType, FrameType
     from typing import Any
+
+    from .blackbox import Box
 
 FIRST_BATCHES, SAMPLE_STRIDE = 4, 64
 """The first batches of a pass are sampled, and then one of so many."""
 
 
-class Pass:
-    """One time through a loader; ``batches`` so far."""
+NOWHERE = memoryview(bytearray(4)).cast("I")
+"""Where a pass counts its batches after another one has begun in its loop."""
 
-    __slots__ = ("batches", "loop", "number")
+
+class Pass:
+    """One time through a loader; ``batches`` so far.
+
+    Batches before ``sampled_next`` may be counted by hand: the number of the batch, which is kept in
+    ``batches``, is written to ``counts`` at ``index``.
+    """
+
+    __slots__ = ("batches", "counts", "index", "loop", "number", "sampled_next")
 
     def __init__(self, loop: Any, number: int) -> None:
         self.loop: Loop = loop
         self.number = number
         self.batches = 0
+        self.sampled_next = 1
+        self.counts, self.index = NOWHERE, 0
 
     def batch(self) -> bool:
         """Counts one batch; whether it is one of those that are sampled."""
         self.batches = n = self.batches + 1
-        loop = self.loop
-        if loop.passes == self.number:
-            layout.BATCHES.pack_into(loop.map, loop.offset + layout.BATCHES_AT, self.number, n)
-        return n <= FIRST_BATCHES or n % SAMPLE_STRIDE == 0
+        self.counts[self.index] = n
+        if n < self.sampled_next:
+            return False
+        self.sampled_next = n + 1 if n < FIRST_BATCHES else n - n % SAMPLE_STRIDE + SAMPLE_STRIDE
+        return True
 
     def sample(self, rows: int, digest: int, steps: int) -> None:
         """Keeps what the last batch was: its rows (-1: not known), a digest (0: none)."""
@@ -54,10 +66,23 @@ class Pass:
 class Loop:
     """One place that takes batches."""
 
-    __slots__ = ("_generation", "_place", "ended", "map", "offset", "passes", "sampled", "whole")
+    __slots__ = (
+        "_generation",
+        "_ints",
+        "_newest",
+        "_place",
+        "ended",
+        "map",
+        "offset",
+        "passes",
+        "sampled",
+        "whole",
+    )
 
-    def __init__(self, map_: mmap.mmap, index: int, place_text: bytes) -> None:
-        self.map = map_
+    def __init__(self, box: Box, index: int, place_text: bytes) -> None:
+        self.map = box.map
+        self._ints = box.ints
+        self._newest: Pass | None = None
         self.offset = layout.LOOPS_AT + index * layout.LOOP_BYTES
         self.passes = 0
         self.sampled = 0
@@ -71,7 +96,13 @@ class Loop:
             self.whole = 0
         self.passes += 1
         self.write(self.passes - 1)
-        return Pass(self, self.passes)
+        if self._newest is not None:
+            self._newest.counts, self._newest.index = NOWHERE, 0
+        self._newest = newest = Pass(self, self.passes)
+        at = self.offset + layout.BATCHES_AT
+        layout.BATCHES.pack_into(self.map, at, self.passes, 0)
+        newest.counts, newest.index = self._ints, at // 4 + 1
+        return newest
 
     def write(self, ended: int) -> None:
         """``ended``: the last pass that is over; ``whole`` its batches, 0 where it was broken off."""
@@ -85,8 +116,8 @@ class Loop:
 class Loops:
     """The loops of one black box."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
-        self._map = map_
+    def __init__(self, box: Box) -> None:
+        self._box = box
         self._known: dict[tuple[int, int], Loop] = {}
         self._kept: list[CodeType] = []
 
@@ -101,5 +132,5 @@ class Loops:
             self._kept.append(code)  # so that no other code gets its id
             place_text = "%s\n%d\n%s" % (code.co_filename[-160:], frame.f_lineno, code.co_name[:60])
             raw = place_text.encode("utf-8", "replace")[:255]
-            loop = self._known[key] = Loop(self._map, len(self._known), raw)
+            loop = self._known[key] = Loop(self._box, len(self._known), raw)
         return loop.begin()

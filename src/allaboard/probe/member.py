@@ -227,8 +227,13 @@ def step() -> None:
             box.input = box.sync = 0.0  # of before: the time of training begins here
         now = box.step()
         if now >= here.memory_due:
-            here.memory_due = now + device_memory.INTERVAL_S
-            device_memory.record_memory(box.map)
+            read_memory(box, now)
+
+
+def read_memory(box: Box, now: float) -> None:
+    """Note the memory on accelerators, and when it is due again."""
+    here.memory_due = now + device_memory.INTERVAL_S
+    device_memory.record_memory(box.map)
 
 
 def _note_tracker_runs() -> None:

@@ -16,7 +16,7 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Phase, Reading, Silence
 from allaboard.hosts import proc
-from allaboard.hosts.cpu_quota import cpu_quota_of
+from allaboard.hosts.cpu_quota import tightest_limit
 from allaboard.hosts.exit_watcher import ExitWatcher
 from allaboard.hosts.resource_usage import ALLOCATION_RETRIES, DEVICE_MEMORY, ResourceUsage
 from allaboard.hosts.tcp_retransmits import UnansweredConnections
@@ -78,7 +78,8 @@ class ProcessWatcher:
         self.exited_pids: set[int] = set()
         self._other_pids: dict[int, int] = {}
         self._unreadable: dict[str, str] = {}
-        self._quotas: dict[int, tuple[float, float | None]] = {}
+        self._quotas: dict[bytes, tuple[float, float | None]] = {}
+        """By control groups, which most workers share, when their limit was read (s), and the limit."""
         self._usage = ResourceUsage(written_folders)
         self._measured_at = float("-inf")
         self._memory_samples: dict[int, int] = {}
@@ -273,10 +274,15 @@ class ProcessWatcher:
         return silences
 
     def _allowed_cores(self, pid: int, now: float) -> float:
-        checked_at, limit = self._quotas.get(pid, (-QUOTA_REFRESH_S, None))
+        try:
+            groups = proc.read_small_file(f"/proc/{pid}/cgroup")
+        except OSError:
+            groups = b""
+        checked_at, limit = self._quotas.get(groups, (-QUOTA_REFRESH_S, None))
         if now - checked_at >= QUOTA_REFRESH_S:
-            limit = cpu_quota_of(pid)
-            self._quotas[pid] = now, limit
+            tightest = tightest_limit(groups.decode(errors="surrogateescape"))
+            limit = tightest[1] if tightest is not None else None
+            self._quotas[groups] = now, limit
         # The affinity mask may be wider than the CPU quota of the control group, and the other way round.
         cores = proc.allowed_cores(pid)
         return min(cores, limit) if limit is not None else cores

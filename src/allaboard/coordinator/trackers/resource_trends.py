@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from operator import itemgetter, mul
 
 from allaboard.facts import Reading, Trend, Use
 
@@ -88,14 +89,20 @@ def _trend(points: Sequence[tuple[float, float]]) -> Trend:
 def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the slope of the least-squares line through (time, value), and its coefficient of
     determination; zeros if all readings were taken at one time."""
-    # By hand: linear_regression and correlation of the statistics module take 99 us for 60 points
-    # (Python 3.11), this 30 us, and it runs twice for every reading of every process each second.
+    # By hand, since it runs twice for every reading of every process each second: linear_regression and
+    # correlation of the statistics module take ten times as long.
+    values = list(map(_VALUE, points))
+    if values.count(values[0]) == len(values):  # most of what is read stays as it is
+        return 0.0, 0.0
+    times = list(map(_TIME, points))
     n = len(points)
-    mean_x = sum(x for x, _ in points) / n
-    mean_y = sum(y for _, y in points) / n
-    xx = sum((x - mean_x) ** 2 for x, _ in points)
-    xy = sum((x - mean_x) * (y - mean_y) for x, y in points)
-    yy = sum((y - mean_y) ** 2 for _, y in points)
+    mean_x, mean_y = sum(times) / n, sum(values) / n
+    from_x, from_y = [x - mean_x for x in times], [y - mean_y for y in values]
+    xx = sum(map(mul, from_x, from_x))
     if xx <= 0.0:
         return 0.0, 0.0
+    xy, yy = sum(map(mul, from_x, from_y)), sum(map(mul, from_y, from_y))
     return xy / xx, xy * xy / (xx * yy) if yy > 0.0 else 0.0
+
+
+_TIME, _VALUE = itemgetter(0), itemgetter(1)

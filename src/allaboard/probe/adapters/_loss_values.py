@@ -33,14 +33,28 @@ class Losses:
     """Losses that this process saw; the box is written only when one is not finite, or is finite
     again.
 
-    ``plain`` is torch's own class of tensors, once it is known. ``shaped``: a backward began from
-    more than one number, so from now on it is asked how many there are. ``bad``: steps in a row in
-    which one was not finite; a step may have several backwards.
+    ``plain`` is torch's own class of tensors, once it is known; ``simple`` is the same while every backward
+    began from one finite number, so that neither must be asked, else None. ``bad``: steps in a row in which
+    one was not finite; a step may have several backwards.
     """
+
+    __slots__ = (
+        "_box",
+        "_count",
+        "_first_bad_step",
+        "_last_bad_step",
+        "_repeats",
+        "_shaped",
+        "_value",
+        "bad",
+        "plain",
+        "simple",
+    )
 
     def __init__(self) -> None:
         self.plain: Any = None
-        self.shaped = False
+        self.simple: Any = None
+        self._shaped = False
         self.bad = 0
         self._box: LossPosition | None = None
         self._count = 0
@@ -52,13 +66,17 @@ class Losses:
     def look(self, box: LossPosition, root: Any) -> None:
         """Look at the first tensor that a backward begins from, whatever it is."""
         if self.plain is None:
-            self.plain = getattr(sys.modules.get("torch"), "Tensor", None)
+            self.plain = self.simple = getattr(sys.modules.get("torch"), "Tensor", None)
         # Not a subclass: what a distributed tensor answers may be a collective of its own.
         if type(root) is self.plain and root.is_cpu and root.numel() == 1:
             value = root.item()
             self.record_value(box, value)
             if type(value) is float and value - value == 0.0:
                 box.loss = value
+
+    def ask_shapes(self) -> None:
+        """From now on ask how many numbers there are: a backward began from more than one."""
+        self._shaped, self.simple = True, None
 
     def record_value(self, box: LossPosition, value: Any) -> None:
         """Take in one value."""
@@ -68,8 +86,10 @@ class Losses:
         if value - value == 0.0:
             if self.bad:
                 self.bad = 0
+                self.simple = None if self._shaped else self.plain
                 self._write(box)
             return
+        self.simple = None
         if not self.bad:
             self._first_bad_step, self._value = box.steps + 1, value
         elif box.steps == self._last_bad_step:

@@ -63,7 +63,7 @@ class GlobalCalls:
         if not processes:
             return
         if box is not self._box:  # the first call, or one of a forked child
-            self._box, self._calls, self._groups = box, Calls(box.map), {}
+            self._box, self._calls, self._groups = box, Calls(box), {}
         calls = self._calls
         assert calls is not None
         if processes not in self._groups:

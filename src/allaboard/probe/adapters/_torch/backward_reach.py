@@ -12,7 +12,10 @@ from collections import deque
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
-    from typing import Any
+    from typing import Any, Tuple
+
+    Way = Tuple[int, ...]
+    """The number of the edge to follow from each node, from where a backward begins to a parameter."""
 
 MOST = 20_000
 """Nodes of autograd's graph that are looked at; each takes about a microsecond."""
@@ -24,17 +27,38 @@ class UnknownGraphError(Exception):
     """The graph does not tell which models are due."""
 
 
+def reaches(root: Any, way: Way, owners: dict[int, int], reducer: int) -> bool:
+    """Return True if this way leads from ``root`` to a parameter of the reducer, as it did in a graph before.
+
+    A step's graph is most often like that of the step before, and one way proves enough.
+    """
+    try:
+        node = _node(root)
+        for edge in way:
+            node = node.next_functions[edge][0]
+        return owners.get(id(node.variable)) == reducer
+    except (AttributeError, IndexError):
+        return False
+
+
 def due(
-    roots: Iterable[Any], owners: dict[int, int], pending: Container[int], count: int
+    roots: Iterable[Any],
+    owners: dict[int, int],
+    pending: Container[int],
+    count: int,
+    ways: dict[int, Way],
 ) -> set[int]:
     """Return those of the ``count`` reducers in ``pending`` whose parameters a backward from these
-    roots reaches; ``owners`` has the reducer of each parameter, both by id().
+    roots reaches; ``owners`` has the reducer of each parameter, both by id(). The way from the first root to
+    each is left in ``ways``.
 
     Raises UnknownGraphError if the graph is too large, or a part of it is not there yet.
     """
     reached: set[int] = set()
     line = deque(n for n in map(_node, roots) if n is not None)
-    visited = set(line)
+    first = line[0] if line else None
+    visited: dict[Any, tuple[Any, int]] = dict.fromkeys(line, (None, 0))
+    """The node from where each was found, and by which edge."""
     while line:
         node = line.popleft()
         onward = node.next_functions
@@ -42,13 +66,19 @@ def due(
             owner = owners.get(id(getattr(node, "variable", None)))
             if owner is not None and owner in pending:
                 reached.add(owner)
+                edges = []
+                while node is not first and node is not None:
+                    node, edge = visited[node]
+                    edges.append(edge)
+                if node is not None:
+                    ways[owner] = tuple(reversed(edges))
                 if len(reached) == count:
                     return reached
         elif type(node).__name__ == HIDES:
             raise UnknownGraphError
-        for function, _ in onward:
+        for edge, (function, _) in enumerate(onward):
             if function is not None and function not in visited:
-                visited.add(function)
+                visited[function] = node, edge
                 line.append(function)
         if len(visited) > MOST:
             raise UnknownGraphError

@@ -9,14 +9,15 @@ from __future__ import annotations
 import functools
 import math
 import weakref
+from _thread import get_ident
 from sys import _getframe
 from time import monotonic
 
 from ... import layout, member
 from ...collective_calls import Calls, Group
-from ...layout import CALLS, LEFT_AT
+from ...layout import CALLS, OP_LAST
 from . import collective_signatures as table
-from .backward_reach import UnknownGraphError, due
+from .backward_reach import UnknownGraphError, due, reaches
 from .tensor_numbers import FOLLOWED
 from .tensor_numbers import numbers as tensor_numbers
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...blackbox import Box
+    from .backward_reach import Way
     from .work_wait import Waits
 
     Last = tuple[Any, ...]
@@ -70,6 +72,8 @@ class Recorder:
         self.spoiled = False
         self.waits: Waits | None = None
         self._recent: list[dict[int, Last]] = []
+        self._ways: dict[int, Way] = {}
+        """Of each reducer the way to one of its parameters in the last graph that was searched."""
 
     def remembered(self) -> dict[int, Last]:
         """Return, for one operation, what was called last from each place (f_lasti), until all is
@@ -86,7 +90,7 @@ class Recorder:
         """The group of this process group; None for one that this rank is not in, or without room."""
         if box is not self.box:
             # A forked child that became a member has its own box; what is known is the parent's.
-            self.box, self.calls = box, Calls(box.map)
+            self.box, self.calls = box, Calls(box)
             self.forget()
             self.groups.clear()
             self.world = None
@@ -209,9 +213,15 @@ class Recorder:
         """The reducers whose turn comes in a backward from these roots, in the order of their making: in
         which order models went forward may differ between ranks."""
         pending = self.pending
+        if len(pending) == 1 and not self.spoiled:
+            way = self._ways.get(pending[0])
+            if way is not None and reaches(roots[0], way, self.owners, pending[0]):
+                return [pending.pop()]
         try:
             reached = (
-                set(pending) if self.spoiled else due(roots, self.owners, pending, len(pending))
+                set(pending)
+                if self.spoiled
+                else due(roots, self.owners, pending, len(pending), self._ways)
             )
         except UnknownGraphError:
             if len(self.reducers) > 1:
@@ -260,18 +270,18 @@ def recorded(
     is_followed, tensor_sizes = name in FOLLOWED, tensor_numbers.sizes
     recent: dict[int, Last] = recorder.remembered()
     here = member.here
-    told_entry, told_call = layout.ENTRY.pack_into, layout.CALL.pack_into
-    told_op, told_left = layout.OP.pack_into, layout.LEFT.pack_into
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
         box = here.box
-        slot = box.slot() if box is not None else None
-        if box is None or slot is None or slot.depth:
+        if box is None:
+            return call(*args, **kwargs)
+        slot = box.main_slot if get_ident() == box.ident else box.slot()
+        if slot is None or slot.depth:
             return call(*args, **kwargs)
         group = None
         now = monotonic()
-        map_, number = box.map, 0
+        longs, doubles, number = box.longs, box.doubles, 0
         try:
             described = describe(*args, **kwargs)
             if described is not None:
@@ -300,8 +310,15 @@ def recorded(
                     if is_followed and elements in tensor_sizes:
                         place_number += tensor_numbers.find(tensor, elements)
                     group.path = path = (group.path * 1000003 + place_number) & 0xFFFFFFFF
-                    told_entry(map_, group.ring + number % CALLS * 12, digest, path, signed[0])
-                    told_call(map_, group.offset, number, now, digest, number)
+                    ints = box.ints
+                    at = group.ring_index + number % CALLS * 3
+                    ints[at] = digest
+                    ints[at + 1] = path
+                    ints[at + 2] = signed[0]
+                    at = group.call_index
+                    longs[at] = number
+                    doubles[at + 1] = now
+                    longs[at + 2] = number
                 else:
                     group = recorder.note(box, name, described, frame, now, recent)
                     number = group.number if group is not None else 0
@@ -313,8 +330,14 @@ def recorded(
             recorder.spoil()
         slot.depth = 1
         slot.count = count = slot.count + 1
-        index = 0 if group is None else group.index
-        told_op(map_, slot.offset, count, now, slot.spent, 1, index, number, label, count)
+        at = slot.index
+        longs[at] = count
+        if slot.name is not label:
+            slot.rename(label)
+        doubles[at + 1] = now
+        longs[at + 3] = 1 if group is None else 1 + group.index
+        longs[at + 4] = number
+        longs[at + OP_LAST] = count
         try:
             result = call(*args, **kwargs)
             if result is not None and recorder.waits is not None and recorder.waits.off:
@@ -331,7 +354,8 @@ def recorded(
             slot.depth = 0
             lasted = monotonic() - now
             slot.spent = spent = slot.spent + lasted
-            told_left(map_, slot.offset + LEFT_AT, spent, 0)
+            doubles[at + 2] = spent
+            longs[at + 3] = 0
             if slot.main:
                 box.sync += lasted
 

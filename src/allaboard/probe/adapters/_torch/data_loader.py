@@ -15,8 +15,7 @@ from zlib import crc32
 
 from ... import member
 from ...collective_calls import Calls
-from ...data_loops import FIRST_BATCHES, SAMPLE_STRIDE, Loops, Pass
-from ...layout import BATCHES, BATCHES_AT
+from ...data_loops import Loops, Pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
 DIGEST_ELEMENTS = 32
 """Elements of a sampled batch that go into its digest."""
+UNKNOWN_PASS = Pass(None, 0)
+"""In the place of a pass that has not begun."""
 NO_PASS = Pass(None, 0)
 """A pass through a loop for which there is no room; it has no batches."""
 MAX_DEPTH = 4
@@ -43,7 +44,7 @@ class _ProcessLoops:
 
     def begin(self, box: Box, frame: FrameType) -> Pass | None:
         if box is not self.box or self.loops is None or self.calls is None:
-            self.box, self.loops, self.calls = box, Loops(box.map), Calls(box.map)
+            self.box, self.loops, self.calls = box, Loops(box), Calls(box)
         return self.loops.begin(self.calls.caller(frame))
 
 
@@ -54,9 +55,8 @@ def loader(module: Any) -> None:
     """Hook the iterators of `torch.utils.data.DataLoader`."""
     cls = module._BaseDataLoaderIter
     next_batch, reset, here = cls.__next__, cls._reset, member.here
-    write_batches = BATCHES.pack_into
     # On the class: iterators that are there already have it, too.
-    cls._allaboard_pass = None
+    cls._allaboard_pass = UNKNOWN_PASS
 
     @functools.wraps(next_batch)
     def __next__(self: Any) -> Any:
@@ -73,14 +73,12 @@ def loader(module: Any) -> None:
             box.input += monotonic() - began_at
             try:
                 current = self._allaboard_pass
-                if current is not None and current.batches >= FIRST_BATCHES:
-                    current.batches = n = current.batches + 1
-                    loop = current.loop
-                    if loop.passes == current.number:
-                        write_batches(loop.map, loop.offset + BATCHES_AT, current.number, n)
-                    # The way of nearly every batch: all that is not needed for the count is left out.
-                    if n % SAMPLE_STRIDE:
-                        return data
+                n = current.batches + 1
+                # The way of nearly every batch: all that is not needed for the count is left out.
+                if n < current.sampled_next:
+                    current.batches = n
+                    current.counts[current.index] = n
+                    return data
                 _note_batch(box, self, data, _getframe(1))
             except Exception:
                 pass  # a batch of a kind of its own: the program gets it, and it is not counted
@@ -88,7 +86,7 @@ def loader(module: Any) -> None:
 
     @functools.wraps(reset)
     def _reset(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._allaboard_pass = None
+        self._allaboard_pass = UNKNOWN_PASS
         return reset(self, *args, **kwargs)
 
     cls.__next__ = __next__
@@ -98,18 +96,17 @@ def loader(module: Any) -> None:
 def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
     """Note one of the first batches of a pass, or one of every `SAMPLE_STRIDE`."""
     current = iterator._allaboard_pass
-    if current is None:
+    if current is UNKNOWN_PASS:
         current = iterator._allaboard_pass = _process_loops.begin(box, frame) or NO_PASS
     if current is NO_PASS:
         return
-    if current.batches < FIRST_BATCHES:
-        current.batch()
+    current.batch()
     current.sample(*_describe_batch(data), box.steps)
 
 
 def _note_end(iterator: Any) -> None:
     current = iterator._allaboard_pass
-    if current is not None and current is not NO_PASS:
+    if current is not UNKNOWN_PASS and current is not NO_PASS:
         current.whole()
 
 

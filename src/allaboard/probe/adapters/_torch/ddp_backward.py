@@ -73,21 +73,20 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
             try:
                 root = args[0][0]
                 # Not a subclass: what a distributed tensor answers may be a collective of its own.
-                if type(root) is losses.plain and not losses.shaped and root.is_cpu:
+                if type(root) is losses.simple and root.is_cpu:
                     value = root.item()
-                    if value - value != 0.0 or losses.bad:
-                        losses.record_value(box, value)
-                    elif (
-                        type(value) is float
-                    ):  # not the complex number that backward may begin from
+                    # Backward may begin from a complex number.
+                    if type(value) is float and value - value == 0.0:
                         box.loss = value
+                    else:
+                        losses.record_value(box, value)
                 else:
                     losses.look(box, root)
                 if here.is_pausing:
                     trains()
             except Exception:
                 # item() raises for several numbers: from now on `look` asks for the count first.
-                losses.shaped = True
+                losses.ask_shapes()
         # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
         if not pending or kwargs.get("accumulate_grad") is False:
             return call(*args, **kwargs)

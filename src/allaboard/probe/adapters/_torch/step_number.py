@@ -67,7 +67,9 @@ class Steps:
             return
         box = here.box
         if box is not None and box.phase_code == TRAINING and not here.is_pausing:
-            box.step()
+            now = box.step()
+            if now >= here.memory_due:
+                member.read_memory(box, now)
         else:
             member.step()
         if self._every and box is not None:
