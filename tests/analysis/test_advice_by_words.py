@@ -47,6 +47,32 @@ def test_a_place_in_the_code_is_no_address() -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        (
+            "TP rank 1 is done, but there are other ranks that didn't finish",
+            "logs of the other ranks",
+        ),
+        ("Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost", "reboot"),
+        ("failed to connect to [n1]:29500 (system error: 10049)", "MASTER_ADDR=127.0.0.1"),
+        (
+            "libcuda.so: cannot open shared object file: No such file",
+            "ldconfig -p | grep libcuda.so",
+        ),
+        ("process 1 terminated with signal SIGKILL", "dmesg -T"),
+        ("worker exited with exitcode: -11", "PYTHONFAULTHANDLER=1"),
+        ("GlooDeviceFactory: interface or hostname can't be empty", "GLOO_SOCKET_IFNAME"),
+    ],
+)
+def test_what_a_message_names_tells_what_to_do(message: str, advice: str) -> None:
+    assert advice in advice_by_words(message)
+
+
+def test_a_rank_that_speaks_of_the_others_is_not_the_one_to_look_at() -> None:
+    assert "log of rank 1" not in advice_by_words("rank 1 is done, other ranks did not come")
+
+
+@pytest.mark.parametrize(
     ("message", "remedy"),
     [
         ("no libuv, run with USE_LIBUV=0 to disable it.", "run with USE_LIBUV=0 to disable it"),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.log_ends.final_errors import final_error, final_sentence
+from allaboard.analysis.log_ends.final_errors import (
+    final_error,
+    final_sentence,
+    stated_failure,
+)
 
 RECORD = "2025-06-01 10:01:00,123 ERROR acme.net: ring of 4 was not closed"
 
@@ -76,3 +80,36 @@ def test_a_sentence_that_says_what_failed_is_found(line: str) -> None:
 def test_no_failure_is_made_of_a_warning(lines: list[str]) -> None:
     assert final_sentence(["acme 1.2 starts", *lines]) is None
     assert final_error(["acme 1.2 starts", *lines]) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '> it ends with "acme.net.RingError: peer 3 is gone"',
+        "(Actor pid=7) [rank1]: acme.net.RingError: peer 3 is gone",
+        "n1:77:101 [3] NCCL WARN Call to connect failed",
+        "acme: the process was killed",
+    ],
+)
+def test_an_excerpt_says_what_failed_wherever_it_stands(line: str) -> None:
+    assert stated_failure(["acme 1.2 starts", line, "the configuration follows", "ring: 4"]) == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["RingError: peer 3 is gone; another ring is used instead", "ring: 3"],
+        ["RingError: peer 3 is gone", "step 3 loss 0.5"],
+        ["step 3 loss 0.5", "RingError: peer 3 is gone", "ring: 3"],
+        ["n1:77:101 [3] NCCL WARN NET/Plugin: Failed to find ncclNetPlugin_v8 symbol."],
+        ["acme_WARN: could not read the CPU's caches"],
+        ["RingError: peer 3 is gone", *["ring: 3"] * 400],
+        ["RingError: peer 3 is gone", "all tasks done"],
+    ],
+)
+def test_a_failure_after_which_work_goes_on_is_none(lines: list[str]) -> None:
+    assert stated_failure(lines) is None
+
+
+def test_an_exception_says_more_than_a_record_of_an_error() -> None:
+    assert stated_failure([RECORD, "RingError: peer 3 is gone", "ring: 4"]) == 1

@@ -135,7 +135,11 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
         )
     subject = "the launcher" if first_member.launcher else name_members(members)
     remedy = known_remedy(error) if exhaustion is None and unused is None else None
-    cause = f": {remedy.cause}" if remedy is not None and remedy.cause else ""
+    if remedy is not None and remedy.cause:
+        cause = f": {remedy.cause}"
+    else:  # without a line of the user's, the message says most
+        message = error.message.partition("\n")[0][:MAX_MESSAGE_CHARS]
+        cause = f": {message}" if message and not location else ""
     return Claim(
         summary=f"{subject} raised {error.type}{location}{cause}",
         who=tuple(m.who for m in members),

@@ -160,7 +160,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"(?P<what>Error while deserializing header[^\n]{0,60}|incomplete metadata, file not fully "
         r"covered|PytorchStreamReader failed [^\n]{0,60}|invalid header or archive is corrupted"
-        r"|invalid load key, 'v'|unexpected EOF, expected \d+ more bytes)",
+        r"|invalid load key, 'v'|unexpected EOF, expected \d+ more bytes|storage has wrong size: expected"
+        r"[^\n]{0,60}|^Ran out of input$)",
         cause="a file of weights or a checkpoint is not whole, or only the pointer of one (Git LFS): {what}",
         fix="ls -l FOLDER; head -c 60 FILE   # on the host of this rank, and where it worked: `version "
         "https://git-lfs` is a pointer (git lfs pull); if it is shorter, copy it anew, or resume from the "
@@ -168,6 +169,20 @@ INSTALLATION_MISTAKES = (
         sample="Error while deserializing header: HeaderTooLarge",
         near_miss="Error while serializing: IoError",
         source="safetensors 0.3 to 0.7, PyTorch 1.6 to 2.13, Python's pickle",
+    ),
+    KnownMistake(
+        pattern=r"(?P<what>(?:No such file or directory|Stale file handle|Device or resource "
+        r"busy|Directory not "
+        r"empty)[^\n]{0,60}?/[^\n']{0,200}(?:torchinductor_|\.triton/cache|/triton/)[^\n']{0,80})",
+        cause="the ranks share one cache of compiled kernels, and one removed or replaced what another was "
+        "using: {what}",
+        fix="give each rank, or at least each host, a cache of its own on a local disk, before torch is "
+        "imported: "
+        "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor_$RANK TRITON_CACHE_DIR=/tmp/triton_$RANK",
+        sample="[Errno 2] No such file or directory: "
+        "'/tmp/torchinductor_u/triton/4/5eba80/triton_.cubin.tmp.pid_93828_100098'",
+        near_miss="[Errno 2] No such file or directory: '/data/triton.json'",
+        source="PyTorch 2.1 to 2.10 (inductor), Triton 2.0 to 3.6 (runtime/cache.py)",
     ),
     KnownMistake(
         pattern=r"Free memory on device (?:cuda:\d+ )?\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on "

@@ -187,7 +187,8 @@ CAUSES = (
         # The only codes of CUDA that leave no reading but a broken device: cudaErrorECCUncorrectable (214)
         # and cudaErrorNvlinkUncorrectable (220). An illegal address may be a mistake in a kernel.
         pattern=r"(?P<what>CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE\b|(?i:cuda|hip) (?:runtime )?"
-        r"(?:error|failure)[^\n]{0,40}uncorrectable (?:ECC|NVLink) error[^\n]{0,60})",
+        r"(?:error|failure)[^\n]{0,40}uncorrectable (?:ECC|NVLink) error[^\n]{0,60}"
+        r"|cudaError(?:ECC|Nvlink)Uncorrectable\b)",
         says="met a fault of its GPU or of the GPU's link: {what}",
         fix=_GPU_FIX,
         retry=Retry.ELSEWHERE,

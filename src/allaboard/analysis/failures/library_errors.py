@@ -157,9 +157,9 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
     ):
         return None
     line = with_telling_part(raised.message)
-    library = _library_of(raised) if is_trouble_of_library(raised) else "the framework"
+    library = package_of(raised) if is_trouble_of_library(raised) else ""
     return LibraryFailure(
-        f"failed inside {library}: {raised.type}: {line}",
+        f"failed inside {library or 'the framework'}: {raised.type}: {line}",
         _generic_fix(raised),
         is_own=True,
         is_vague=True,
@@ -223,11 +223,11 @@ def is_trouble_of_library(raised: Raised) -> bool:
     return bool(_TROUBLE_TYPE.search(raised.type) or _TROUBLE.search(first_line))
 
 
-def _library_of(raised: Raised) -> str:
-    """Return the package of the innermost frame, or "the framework" if its path does not tell."""
+def package_of(raised: Raised) -> str:
+    """Return the package of the innermost frame; "" if its path does not tell."""
     innermost = _innermost_frame(raised)
     match = _PACKAGE.search(innermost.file.replace("\\", "/")) if innermost is not None else None
-    return match[1] if match is not None else "the framework"
+    return match[1] if match is not None else ""
 
 
 def called_from(raised: Raised) -> str:

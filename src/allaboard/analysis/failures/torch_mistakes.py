@@ -338,6 +338,17 @@ TORCH_MISTAKES = (
         source="DeepSpeed 0.3 to 0.18 (runtime/config.py)",
     ),
     KnownMistake(
+        pattern=rf"(?i:(?P<what>[^\n]{{0,120}}\bbut (?:the |got )?(?:{_SIZES})(?: is| was|:)? ?=? "
+        rf"?\d[^\n]{{0,60}}))",
+        cause="it was started with another number of processes than it is made for: {what}",
+        fix="start as many as the message asks for (--nproc-per-node, --nnodes), or convert the checkpoint "
+        "or "
+        "the configuration to the number that there is",
+        sample="Loading a checkpoint for MP=1 but world size is 4",
+        near_miss="the queue holds 4 batches, but the world map is 8 tiles wide",
+        source="llama 1 to 3 (generation.py), and checks of the same form",
+    ),
+    KnownMistake(
         # The checks of Megatron, DeepSpeed, vLLM, SGLang, ColossalAI and NeMo of what they were started with.
         pattern=_SIZES_DIFFER,
         raised_in=r"/(?:megatron|deepspeed|vllm|sglang|colossalai|nemo|verl|accelerate|lightning|torch)[^/]*/"

@@ -29,7 +29,7 @@ _PORT_TAKEN = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(
-    r"name or service|name resolution|resolve|unknown host|host not found"
+    r"name or service|name resolution|resolve|unknown host|host not found|host ?name can(?:'t|not) be empty"
     r"|find (?:the )?address for|getaddrinfo",
     re.IGNORECASE,
 )
@@ -48,7 +48,19 @@ _AMD = re.compile(r"\b(?:HSA\w*|ROCm|HIP|amdgpu|rocdevice|MIOpen|RCCL|HSAIL)\b|\
 _NPU = re.compile(r"\b(?:NPU|HCCL|HCCP|CANN|Ascend|aclrt\w*|Hccl\w+)\b")
 _TPU = re.compile(r"\bTPU\b|libtpu")
 _NCCL = re.compile(r"\bNCCL\b|nccl[A-Z]\w+")
-_GLOO = re.compile(r"\b[gG]loo\b|gloo/transport")
+_GLOO = re.compile(r"\b[gG]loo(?:\b|[A-Z])|gloo/transport")
+_OTHER_RANKS = re.compile(
+    r"\b(?:other|remaining|some|remote|all) (?:ranks?|workers?|processes|nodes?|peers?|members?|hosts?)\b"
+    r"[^\n]{0,80}\b(?:not|(?:do|does|did|has|have|had|was|were|is|are)(?:n't)?|failed|fails?|late|slow(?:er)?|missing|dead|died|stuck|hang\w*)\b"
+    r"|(?:did|do|has|have|had)n(?:'t|ot) [^\n]{0,60}\bother (?:ranks?|workers?|processes|nodes?)\b",
+    re.IGNORECASE,
+)
+_GPU_LOST = re.compile(
+    r"GPU is lost|device handle for GPU|fallen off the bus|GPU_IS_LOST|No devices were found"
+)
+_NOT_OWN_ADDRESS = re.compile(
+    r"\b10049\b|not valid in its context|[Cc]annot assign requested address|\bEADDRNOTAVAIL\b"
+)
 _MEETING = re.compile(
     r"rendezvous|barrier|store|init(?:ializ)?ing process group|world[_ ]size|Connect\(\)"
     r"|coordinat|register",
@@ -69,6 +81,11 @@ _NOT_INSTALLED = re.compile(
     r"built in|Unable to load (?P<name3>\w+) library",
     re.IGNORECASE,
 )
+_LIBRARY = re.compile(
+    r"(?P<library>lib[\w+-]{1,60}\.so[.\d]*)\b[^\n]{0,40}: cannot open shared object file"
+)
+_KILLED = re.compile(r"SIGKILL|\bsignal 9\b|exit_?code:? ?-9\b|exit (?:code|status):? 137\b")
+_CRASHED = re.compile(r"SIGSEGV|\bsignal 11\b|exit_?code:? ?-11\b|exit (?:code|status):? 139\b")
 _VARIABLE = re.compile(
     r"\b(?P<name>[A-Z][A-Z0-9]{2,}(?:_[A-Z0-9]+)+) (?:is )?not (?:found|set|defined)"
 )
@@ -88,7 +105,22 @@ class _Topic(NamedTuple):
     advice: str
 
 
+_OTHERS_FAILED = (
+    "read the logs of the other ranks, on all hosts: which of them failed, or is late? While they hang, on "
+    "each host: allaboard diagnose"
+)
 _TOPICS = (
+    _Topic(
+        _GPU_LOST,
+        "on that host: dmesg -T | grep -iE 'xid|NVRM'; the driver has lost that GPU: drain the host and "
+        "reboot it; if it happens again, have the GPU, its slot and its power examined",
+    ),
+    _Topic(
+        _NOT_OWN_ADDRESS,
+        "the name leads to an address that this host does not have: on one host MASTER_ADDR=127.0.0.1; else "
+        "take the name out of the hosts file (Windows: C:\\Windows\\System32\\drivers\\etc\\hosts; Docker "
+        "writes kubernetes.docker.internal there)",
+    ),
     _Topic(
         _PORT_TAKEN,
         "on that host: ss -ltnp   # who holds the port? Each job needs a MASTER_PORT of its own",
@@ -96,6 +128,15 @@ _TOPICS = (
     _Topic(
         _RANK_RANGE,
         "echo $RANK $WORLD_SIZE   # on that host: a rank from 0 to the world size less one",
+    ),
+    _Topic(
+        _KILLED,
+        "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it",
+    ),
+    _Topic(
+        _CRASHED,
+        "PYTHONFAULTHANDLER=1 for one run shows the Python line that crashed; ulimit -c unlimited leaves a "
+        "core",
     ),
     _Topic(
         _MEMORY,
@@ -145,7 +186,7 @@ _TOPICS = (
 
 def advice_by_words(message: str) -> str:
     """Return what to look at first, by the things that the message names; "" if it names none of them."""
-    found = [*_named_things(message)]
+    found = [_OTHERS_FAILED] if _OTHER_RANKS.search(message) else [*_named_things(message)]
     topics = [topic for topic in _TOPICS if topic.words.search(message)]
     if any(topic.words is _AMD for topic in topics):  # nvidia-smi shows nothing there
         topics = [topic for topic in topics if topic.words not in (_GPU_ACCESS, _GPU)]
@@ -173,6 +214,14 @@ def _named_things(message: str) -> Iterator[str]:
         yield (
             f"install {name} on every host, in the environment that runs (which {name}; pip show {name}), or "
             "choose a backend or launcher that is there"
+        )
+    if library := _LIBRARY.search(message):
+        name = library["library"]
+        yield (
+            f"ldconfig -p | grep {name}; find / -name '{name}*' 2>/dev/null   # on that host, in its "
+            f"container; "
+            "then its folder into LD_LIBRARY_PATH (libcuda.so comes with the driver: on WSL it is in "
+            "/usr/lib/wsl/lib)"
         )
     if variable := _VARIABLE.search(message):
         launcher = "srun" if variable["name"].startswith("SLURM") else "a launcher that sets it"

@@ -65,7 +65,7 @@ _WAIT = re.compile(
 _WAITS_BY_RIGHT = re.compile(r"checkpoint|download|\bGPU queue\b|compil", re.IGNORECASE)
 """Words of waits that healthy members repeat: an evaluator's for a checkpoint, for example."""
 _AT_WORK = re.compile(
-    r"\b(?:(?<!data )loss|epoch|step|iter|it/s|batch|throughput)\b", re.IGNORECASE
+    r"\b(?:(?<!data )loss|epoch|step|iter(?:ation)?|it/s|batch|throughput)\b", re.IGNORECASE
 )
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 MIN_WORDS = 3

@@ -36,8 +36,17 @@ _SENTENCE = re.compile(
     r"|^(?:[\w./()\[\] -]{1,60}: )?(?:fatal|[Ee]rror|ERROR|FATAL): (?![\d.])"
 )
 """Says that something failed, in the words of any program."""
+_EXCEPTION = re.compile(
+    r"(?:^|[\])|>:}\"'` ])(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{2,60}(?:Error|Exception|Timeout): (?=\S{3})"
+)
+"""The last line of an exception, behind any prefix."""
+_NCCL_WARNING = re.compile(r" NCCL WARN (?![^\n]*(?:[Pp]lugin|\bmay\b|\bset\b))")
+"""A warning of NCCL: most of them are about a call that failed."""
+MAX_PASTED_LINES = 300
+"""Lines of a text that may be an excerpt: who pastes one mostly has the failure in it."""
 _NO_FAILURE = re.compile(
-    r"\bwarn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w ]{0,30}(?:failed|killed|lost|died)|\bif\b|\bmay\b|\?$"
+    r"(?:\b|_)warn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w "
+    r"]{0,30}(?:failed|killed|lost|died)|\bif\b|\bmay\b|\?$"
     r"|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\b|success|^:?\{",
     re.IGNORECASE,
 )
@@ -83,6 +92,32 @@ def final_sentence(lines: Sequence[str]) -> int | None:
         if _SENTENCE.search(line) and not _is_no_failure(line):
             return number
     return None
+
+
+def stated_failure(lines: Sequence[str]) -> int | None:
+    """Return the index of the line of a short text that says most plainly that something failed, wherever it
+    stands: an exception before a record of an error, that before a sentence; None if it shows a training."""
+    if len(lines) > MAX_PASTED_LINES or is_at_work(lines) or work_over_line("\n".join(lines)):
+        return None
+    failures = [
+        (kind, number)
+        for number, line in enumerate(lines)
+        if (kind := _kind_of_failure(line[:MAX_LINE_CHARS].rstrip())) is not None
+    ]
+    return min(failures)[1] if failures else None
+
+
+def _kind_of_failure(line: str) -> int | None:
+    """Return how plainly the line says that something failed, 0 most plainly; None if it does not."""
+    if _NCCL_WARNING.search(line):
+        return 2
+    if _is_no_failure(line):
+        return None
+    if _EXCEPTION.search(line):
+        return 0
+    if error_message(line):
+        return 1
+    return 2 if _SENTENCE.search(line) else None
 
 
 def _is_no_failure(line: str) -> bool:

@@ -7,18 +7,30 @@ import signal
 from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
-from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.failures.library_errors import explain_library_error, package_of
 from allaboard.analysis.failures.signal_advice import (
     crash_advice,
     crash_place,
     signal_advice,
     windows_status,
 )
-from allaboard.facts import Claim, Member
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.facts import Claim, Member, Raised
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 
 _TOLD_BY_NUMBER = (signal.SIGBUS, signal.SIGILL)
 """Signals whose number alone tells more than where the process was."""
+
+
+def _advice_on_library(raised: Raised) -> str:
+    """Return what to do about what a library raised below lines that are not shown; "" if none is known."""
+    library = package_of(raised)
+    if not library:
+        return ""
+    return (
+        f"get the frames above from the whole log: which line of the program called {library}? pip show "
+        f"{library}   # is it the version that the program was written for, on every host?"
+    )
 
 
 def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str:
@@ -34,10 +46,10 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
                     f"get the traceback above {places[0]} from the whole log: it names the line of the code; "
                     "compare the other ranks' exceptions: the first to fail says most"
                 )
+            first = failure.fix if failure else advice_by_words(member.raised.message)
+            first = first or _advice_on_library(member.raised)
             return (
-                f"{failure.fix}; the whole traceback is in {places[0]}"
-                if failure
-                else f"read {places[0]}"
+                f"{first}; the whole traceback is in {places[0]}" if first else f"read {places[0]}"
             )
         # Live it names the log; without a line of the user's there is none to be mended.
         advice = claim.fix.partition("; the whole traceback")[0]

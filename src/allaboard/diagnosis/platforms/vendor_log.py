@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Testimony
+from allaboard.facts import Exhibit, Heard, Severity, Testimony
 
 _AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu; then once without that GPU"
 _AMD_SOURCE = "its wording from users' reports of ROCm 4 to 7"
@@ -61,6 +61,36 @@ MESSAGES = (
         source=_AMD_SOURCE,
     ),
     KnownMessage(
+        key="amdgpu ",
+        pattern=r"amdgpu (?P<bus>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d): (?:amdgpu: )?(?P<what>GPU reset "
+        r"begin"
+        r"|uncorrectable hardware error[^\n]{0,60}|[^\n]{0,40}ring \S+ timeout|GPU reset\(\d+\) failed"
+        r"|[^\n]{0,20}page fault \([^\n]{0,60})",
+        rule="LOG006",
+        says="the kernel reports that the AMD GPU {bus} failed or hung: {what}",
+        fix=_AMD_FIX,
+        proves_not="that the GPU is broken: a kernel of the program that never ends is reset, too",
+        explains=("EXIT001",),
+        sample="[ 6662.667089] amdgpu 0000:0b:00.0: amdgpu: GPU reset begin!",
+        source="its wording from the source of Linux 5.4 to 6.12 (drivers/gpu/drm/amd)",
+    ),
+    KnownMessage(
+        key="port issue: { status: failed",
+        pattern=r"host: (?P<host>[\w.-]+), rank: (?P<rank>\d+), local_port_id: \{(?P<port>[^}\n]{1,40})\}, "
+        r"port "
+        r"issue: \{ status: failed, details: (?P<why>[^}\n]{1,80}?) \}",
+        rule="LOG005",
+        says="a port of the link between GPUs (Xe Link) is down on {host}, at the GPU of rank {rank}: {why}",
+        fix="on {host}: xpu-smi topology -m; xpu-smi diag -d 0 -l 1; reset the GPUs or reboot it; until then "
+        "CCL_TOPO_FABRIC_VERTEX_CONNECTION_CHECK=0 goes without these ports",
+        severity=Severity.WARNING,
+        proves_not="that the job fails of it: oneCCL may take another way",
+        sample="2025:04:02-03:30:40:(5119976) |CCL_WARN| host: n1.lab, rank: 0, local_port_id: { 65559 0 1 "
+        "}, "
+        "port issue: { status: failed, details: training timeout }",
+        source="its wording from users' reports of oneCCL 2021.15",
+    ),
+    KnownMessage(
         key="Getting socket times out",
         pattern=r"Getting socket times out",
         rule="LOG001",
@@ -72,6 +102,23 @@ MESSAGES = (
         awaits=True,
         sample="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not "
         "send the data in time.",
+        source=_HCCL_SOURCE,
+    ),
+    KnownMessage(
+        key="timeout",
+        pattern=r"\b(?P<code>E[A-Z]\d{4}):? +(?:\[PID: \d+\] )?(?:\d{4}-\d\d-\d\d-[\d:.]{8,20} +)?"
+        r"(?P<what>[^\n:.]{0,100}?\btimeout\b|[^\n]{0,160}?\btask timeout\b)",
+        rule="LOG001",
+        says="an NPU waited until its timeout for what did not come, mostly from another rank that had "
+        "failed "
+        "or was late ({code}: {what})",
+        fix="allaboard diagnose LOG... with the logs of all ranks: which of them writes another error, or "
+        "none? CANN's own logs, on each host: grep -rlE 'ERROR.*HCCL' ~/ascend/log; if a rank only came "
+        "late: export HCCL_EXEC_TIMEOUT=3600 HCCL_CONNECT_TIMEOUT=1800 on all",
+        proves_not="which rank: those that write it are victims",
+        awaits=True,
+        sample="EE1002: 2024-09-05-16:20:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute "
+        "failed, reason=[stream sync timeout]",
         source=_HCCL_SOURCE,
     ),
     KnownMessage(

@@ -11,6 +11,7 @@ import msgspec
 
 from allaboard.analysis.failures.bare_exceptions import advice_of_line, explain_bare_exception
 from allaboard.analysis.failures.signal_advice import signal_advice
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     error_message,
@@ -23,6 +24,7 @@ from allaboard.analysis.log_ends.final_errors import (
     MAX_LINES_TO_END,
     final_error,
     final_sentence,
+    stated_failure,
 )
 from allaboard.analysis.log_ends.named_tasks import find_tasks, named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
@@ -190,14 +192,16 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
 
 
 def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
-    """Return the sentence with which the log ends, if it says that something failed."""
+    """Return the sentence with which the log ends, or else one within a short log, that something failed."""
     if TRACEBACK_HEAD in text:
         return None
-    number = final_sentence(lines)
+    number, says = final_sentence(lines), "the log ends with"
+    if number is None:
+        number, says = stated_failure(lines), "the log says"
     if number is None:
         return None
     line = lines[number].strip()
-    says = f"the log ends with: {line[:200]}"
+    says = f"{says}: {line[:200]}"
     heard = _heard(exhibit, number, line, says, _advice_of_record(line, exhibit))
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
 
@@ -230,7 +234,15 @@ def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
         return None
     line = lines[number].strip()
     says = f"the log ends in a wait that it repeats: {line[:200]}"
-    return _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
+    first = advice_by_words(line[:MAX_LINE_CHARS])
+    return _heard(
+        exhibit,
+        number,
+        line,
+        says,
+        f"{first}; then {_WAIT_FIX}" if first else _WAIT_FIX,
+        awaits=True,
+    )
 
 
 def _lost_store(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:

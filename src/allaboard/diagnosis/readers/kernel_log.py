@@ -23,7 +23,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="CUDA error: uncorrectable ECC error",
-        pattern=r"CUDA error: uncorrectable ECC error encountered",
+        pattern=r"(?<!what\(\):  )CUDA error: uncorrectable ECC error encountered",
         rule="LOG006",
         says="a GPU's memory failed (uncorrectable ECC error)",
         fix=f"take the GPU out of use until it was reset: {_GPU}",
@@ -48,9 +48,24 @@ MESSAGES = (
         says="an assertion failed in a kernel on the GPU, mostly an index out of range",
         fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; look for labels and token ids beyond "
         "the number of classes or the vocabulary",
+        explains=("LOG011",),
         proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
         sample="[rank6]: RuntimeError: CUDA error: device-side assert triggered",
         source="its wording from CUDA's documents (cudaErrorAssert), not recorded",
+    ),
+    KnownMessage(
+        key="` failed.",
+        pattern=r"(?P<file>[\w-]{1,80}\.cuh?):\d+: [^\n]{0,300}?block: \[[^\n]{0,80}?Assertion "
+        r"`(?P<what>[^`\n]{1,120})` "
+        r"failed",
+        rule="LOG011",
+        says="an assertion failed in a kernel on the GPU, mostly an index out of range: {what} ({file})",
+        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; look for labels and token ids beyond "
+        "the number of classes or the vocabulary",
+        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
+        sample="/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: block: [41,0,0], "
+        "thread: [92,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
+        source="its wording from the source of PyTorch 1.0 to 2.13 (CUDA_KERNEL_ASSERT)",
     ),
 )
 

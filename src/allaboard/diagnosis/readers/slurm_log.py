@@ -177,6 +177,10 @@ def _task_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     # A traceback that names no rank is of one of these tasks: its exit code tells nothing more.
     has_traceback = "Traceback (most recent call last)" in text
     line_number, counted_up_to = 0, 0
+    hosts_of_task: dict[int, set[str]] = {}
+    for match in _TASK_END.finditer(text):
+        for task in _task_numbers(match["tasks"]):
+            hosts_of_task.setdefault(task, set()).add(match["host"])
     for match in _TASK_END.finditer(text):
         line_number, counted_up_to = (
             line_number + text.count("\n", counted_up_to, match.start()),
@@ -192,7 +196,8 @@ def _task_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         for task in _task_numbers(match["tasks"]):
             yield Glimpse(
                 origin=exhibit.place_of_line(line_number),
-                rank=-1 if is_nested else task,
+                # The components of a heterogeneous job each count their own tasks.
+                rank=-1 if is_nested or len(hosts_of_task[task]) > 1 else task,
                 host=match["host"],
                 exit=end,
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import signal
 
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+
 COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 READ_LOG = (
     "read what stands before it in this log; PYTHONFAULTHANDLER=1 shows the Python line at the next "
@@ -32,7 +34,10 @@ def abort_advice(words: str) -> str:
     """Return what to do about a process that aborted itself with these words."""
     if _NO_THREAD.search(words):
         return _THREADS
-    return _GPU if _GPU_FAULT.search(words) else READ_LOG
+    if _GPU_FAULT.search(words):
+        return _GPU
+    first = advice_by_words(words)
+    return f"{first}; {READ_LOG}" if first else READ_LOG
 
 
 def launcher_advice(line: str) -> str:

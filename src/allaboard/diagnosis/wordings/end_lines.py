@@ -24,8 +24,9 @@ ABORT_LINES = (
         r"|munmap_chunk\(\)|realloc\(\)|malloc_consolidate\(\)|corrupted double-linked list"
         r"|\*\*\* stack smashing detected).*)"
         r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
-        # MPICH before 3.3, without the rank; the frames of its own stack follow.
+        # MPICH before 3.3, without the rank; the frames of its own stack follow. Ray's handler of C++'s.
         r"|^(?P<what8>Fatal error in (?:internal_|P?MPI_).*)"
+        r"|Unhandled exception: (?P<what9>\S{1,200}\. what\(\): .*)"
     ),
 )
 MPI_FRAME = re.compile(r"^(?:\w+|\(unknown\))\(\d*\)\.*: ?(?P<why>.*)")

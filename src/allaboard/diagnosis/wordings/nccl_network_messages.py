@@ -5,6 +5,8 @@ There was no GPU where this was written: every sample is from NCCL's documents a
 
 from __future__ import annotations
 
+from itertools import starmap
+
 from allaboard.analysis.log_messages import KnownMessage
 
 NOT_RECORDED = "from NCCL's source and documents, not recorded: it needs GPUs"
@@ -47,13 +49,41 @@ _SIZES_DIFFER = KnownMessage(
     "size 348160 remote 32768 addr 7fb47b011000 rkey baa8 seq 5a/5a",
     source="its wording from the source of NCCL 2.4 to 2.27 (net_ib.cc, net_socket.cc)",
 )
+_MLX5_HOSTS = (
+    (r"\bmlx\d: (?!host_unknown)(?P<host>[\w.-]{1,80})", "{host}", "mlx5: node7"),
+    (
+        r"\bip=(?P<host>[\w.:]{1,80})\) mlx\d: host_unknown",
+        "{host}",
+        "(Actor pid=7, ip=10.0.0.7) mlx5: host_unknown",
+    ),
+    (r"(?<!\) )\bmlx\d: host_unknown", "the host that writes it", "mlx5: host_unknown"),
+)
+"""Beginnings of the message by whether the card knows its host's name, the host, and samples."""
+
+
+def _transfer_failed(pattern: str, host: str, sample: str) -> KnownMessage:
+    """Return the message of an InfiniBand card about a transfer, by how the log names its host."""
+    return KnownMessage(
+        key=": got completion with error",
+        pattern=f"{pattern}: got completion with error",
+        rule="EXIT005",
+        says=f"an InfiniBand card of {host} reports that a transfer failed: the peer ended, or the link "
+        "broke",
+        fix="on the hosts of the job: ibstat; rdma link; dmesg -T | grep -i mlx5; then the logs of the ranks "
+        "that do not write this: did one of them end first? NCCL_DEBUG=INFO names the peer",
+        proves_not="whether the peer ended or the link broke: the card sees both alike",
+        sample=f"{sample}: got completion with error:",
+        source="its wording from the source of rdma-core (providers/mlx5/cq.c)",
+    )
+
+
 NETWORK_MESSAGES = (
     _SIZES_DIFFER,
     KnownMessage(
         key="NET/OFI",
         pattern=r"NCCL WARN NET/OFI (?P<what>Couldn't find any optimal provider|Failed to initialize \w+ "
         r"protocol"
-        r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80})",
+        r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80}|Couldn't open [^\n]{1,80})",
         rule="LOG005",
         says="NCCL's plugin for AWS found no network of its own (EFA): {what}",
         fix="fi_info -p efa -t FI_EP_RDM   # on that host, in its container: empty? The container needs "
@@ -226,17 +256,7 @@ NETWORK_MESSAGES = (
         "10.1.1.3<37421> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
         source=NOT_RECORDED,
     ),
-    KnownMessage(
-        key=": got completion with error",
-        pattern=r"\bmlx\d: (?P<host>[\w.-]{1,80}): got completion with error",
-        rule="EXIT005",
-        says="an InfiniBand card of {host} reports that a transfer failed: the peer ended, or the link broke",
-        fix="on the hosts of the job: ibstat; rdma link; dmesg -T | grep -i mlx5; then the logs of the ranks "
-        "that do not write this: did one of them end first? NCCL_DEBUG=INFO names the peer",
-        proves_not="whether the peer ended or the link broke: the card sees both alike",
-        sample="mlx5: node7: got completion with error:",
-        source="its wording from the source of rdma-core (providers/mlx5/cq.c)",
-    ),
+    *starmap(_transfer_failed, _MLX5_HOSTS),
     KnownMessage(
         key=": Got completion",
         pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )"
