@@ -198,6 +198,16 @@ INSTALLATION_MISTAKES = (
         source="vLLM's v1 (worker/gpu_worker.py), from a report of 2025",
     ),
     KnownMistake(
+        pattern=r"peer mapping resources exhausted|CUDA_ERROR_TOO_MANY_PEERS",
+        cause="CUDA maps the memory of a GPU to at most eight other GPUs, and more are visible here",
+        fix="show each process no more than eight GPUs (CUDA_VISIBLE_DEVICES), or exchange without peer "
+        "access: "
+        "NCCL_P2P_DISABLE=1; nvidia-smi topo -p2p r   # which pairs have it?",
+        sample="CUDA error: peer mapping resources exhausted",
+        near_miss="CUDA error: peer access is already enabled",
+        source="CUDA 9 to 13 (cudaErrorTooManyPeers)",
+    ),
+    KnownMistake(
         pattern=r"CUDA-capable device\(s\) is/are busy or unavailable",
         cause="the GPU takes no more processes: it is in exclusive mode and another process holds it, or "
         "it is out of order",

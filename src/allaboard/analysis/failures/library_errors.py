@@ -38,7 +38,7 @@ _XLA_STATUS = re.compile(
 )
 """Status with which XLA's runtime fails, whatever the user's line asks for."""
 _NATIVE_PLACE = re.compile(
-    r"(?:^|[\s\"])[\w./-]{1,200}\.(?:cc|cpp|cxx|cu|h|hpp)\"?:\d+ ?[:\]]|INTERNAL ASSERT FAILED at"
+    r"(?:^|[\s\"\[])[\w./-]{1,200}\.(?:cc|cpp|cxx|cu|h|hpp)\"?:\d+ ?[:\]]|INTERNAL ASSERT FAILED at"
 )
 """Place in a library's native code, with which the message of its own checks begins."""
 _DEVICE_FAILURE = re.compile(
@@ -201,7 +201,10 @@ def is_raised_by_native_check(raised: Raised) -> bool:
     """Return True if the message begins with a place in native code that a library's own line called."""
     innermost = _innermost_frame(raised)
     begins = _NATIVE_PLACE.search(raised.message.partition("\n")[0][:240])
-    return bool(begins and innermost is not None and not innermost.is_user)
+    if begins is None or innermost is None:
+        return False
+    # Code of another build of a library may look like the user's; what becomes of peers is not the line's.
+    return not innermost.is_user or bool(_TROUBLE.search(raised.message[:240]))
 
 
 def is_device_failure(raised: Raised) -> bool:

@@ -338,6 +338,19 @@ TORCH_MISTAKES = (
         source="DeepSpeed 0.3 to 0.18 (runtime/config.py)",
     ),
     KnownMistake(
+        pattern=r"(?P<what>(?:Rank (?P<rank>\d+): )?found (?:NaN|Inf)[^\n]{0,20} in local grad "
+        r"norm[^\n]{0,120})",
+        cause="its own gradients were not finite before any communication: {what}",
+        fix="look at the batch of that step on that rank: a lower learning rate, the checkpoint before, "
+        "--no-check-for-nan-in-loss-and-grad for one run shows whether it passes; if it is always the same "
+        "GPU, "
+        "run without that node",
+        sample="Rank 3: found NaN in local grad norm in backward pass before data-parallel communication "
+        "collective. Device: 3, node: n7",
+        near_miss="found NaN in the validation loss",
+        source="Megatron-LM 0.5 to 0.15 (distributed, rerun_state_machine)",
+    ),
+    KnownMistake(
         pattern=rf"(?i:(?P<what>[^\n]{{0,120}}\bbut (?:the |got )?(?:{_SIZES})(?: is| was|:)? ?=? "
         rf"?\d[^\n]{{0,60}}))",
         cause="it was started with another number of processes than it is made for: {what}",

@@ -84,6 +84,11 @@ _NOT_INSTALLED = re.compile(
 _LIBRARY = re.compile(
     r"(?P<library>lib[\w+-]{1,60}\.so[.\d]*)\b[^\n]{0,40}: cannot open shared object file"
 )
+_HANGUP = re.compile(r"SIGHUP|\bsignal:? 1\b|Received 1 death signal")
+_NOT_FINITE = re.compile(
+    r"\b(?:nan|inf)\b[^\n]{0,60}\bgrad\w*|\bgrad\w*[^\n]{0,60}\b(?:nan|inf|not finite)\b",
+    re.IGNORECASE,
+)
 _KILLED = re.compile(r"SIGKILL|\bsignal 9\b|exit_?code:? ?-9\b|exit (?:code|status):? 137\b")
 _CRASHED = re.compile(r"SIGSEGV|\bsignal 11\b|exit_?code:? ?-11\b|exit (?:code|status):? 139\b")
 _VARIABLE = re.compile(
@@ -128,6 +133,17 @@ _TOPICS = (
     _Topic(
         _RANK_RANGE,
         "echo $RANK $WORLD_SIZE   # on that host: a rank from 0 to the world size less one",
+    ),
+    _Topic(
+        _HANGUP,
+        "its terminal was closed, which ends what nohup started, too: start it in tmux, with setsid, or in a "
+        "batch job",
+    ),
+    _Topic(
+        _NOT_FINITE,
+        "look at the batch of that step on that rank, and at the steps before: is the loss finite there? A "
+        "lower "
+        "learning rate, or bf16, or the checkpoint before; the same step on another GPU tells a broken one",
     ),
     _Topic(
         _KILLED,

@@ -78,7 +78,7 @@ _CONSEQUENCE = re.compile(
     r"|[Bb]roken pipe|Socket (?:recv|send) failed|Failed to execute operation|terminate called"
     r"|while polling|is now going to abort|may now fail|because of|previous error|see (?:above|the log)"
     r"|[Tt]imed? ?out waiting|returned error$|returning error|(?:triggered|raised) an exception"
-    r"|still waiting for"
+    r"|still waiting for|\b(?:actor|worker process) (?:is dead|has died|died)\b|Logging error"
     r"|(?:^|: )[\w-]+ in file \S+ at line \d+$"
     # A report that stands for the state of another process.
     r"|\b(?:child|another) (?:task|process|rank|worker)|no longer",
@@ -168,7 +168,8 @@ def _message_of(line: str) -> str:
     if _LESSER.search(line[:200]) or not (by_nccl or _FAILS.search(line)):
         return ""
     message = line[warning.end() :].strip(" :-]|>\t") if warning is not None else line.strip()
-    return message if len(message.split()) >= MIN_WORDS else ""
+    # What ends in a colon only announces what follows.
+    return message if len(message.split()) >= MIN_WORDS and not line.endswith(":") else ""
 
 
 def _help_text(lines: Sequence[str], number: int) -> str:

@@ -194,6 +194,8 @@ def _with_logged_reason(finding: Finding, reasons: Sequence[LoggedReason]) -> Fi
         reason = likely_reason([r for r in reasons if r.speaker.place.file == file], int(line))
         if reason is None or reason.says[:80] in finding.summary:
             return finding
+        if reason.is_consequence and _names_something(finding.fix):
+            return finding  # the end's own words say more than a failure that is passed on
         return msgspec.structs.replace(
             finding,
             summary=f"{finding.summary}{_AFTER_LOG}{reason.says[:160]}",
@@ -203,12 +205,20 @@ def _with_logged_reason(finding: Finding, reasons: Sequence[LoggedReason]) -> Fi
     return finding
 
 
+def _names_something(advice: str) -> bool:
+    """Return True if the advice names more than a log to read or a line to look at."""
+    return not advice.startswith(("collect ", "read ", "get ", "fix ", "see "))
+
+
 def _fix_after(finding: Finding, reason: LoggedReason) -> str:
     """Return the advice on the reason, or on the end if that names something to do."""
     if _BY_LAUNCHER.search(finding.summary) and not finding.fix.startswith("collect "):
         return finding.fix
+    own = finding.fix.partition("; then collect")[0].partition("; the whole traceback")[0]
     if not reason.fix.startswith("collect "):
-        return reason.fix
+        # What the end's own words name comes first: what stands before it may be another matter.
+        is_new = _names_something(own) and own not in reason.fix
+        return f"{own}; then {reason.fix}" if is_new else reason.fix
     if finding.summary.endswith("ended by SIGKILL: Killed"):
         place = reason.speaker.place
         return (

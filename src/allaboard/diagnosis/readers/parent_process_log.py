@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.launcher_errors import SUMMARY_ROW, final_launcher_error
 from allaboard.analysis.failures.signal_advice import signal_advice
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.end_advice import COLLECT_LOGS
 from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET, VALID_SIGNALS, signal_name
 
@@ -167,11 +169,12 @@ def _last_words(exhibit: Exhibit) -> Iterator[Heard]:
     if traceback is None:
         return
     line = f"{traceback.type}: {traceback.message.partition(chr(10))[0]}".rstrip(": ")
+    first = advice_by_words(line)
     yield Heard(
         rule="LOG012",
         says=f"a process of the job ended, as whoever started it reports: {line[:200]}",
         speakers=(Speaker(exhibit.rank, line[:300], exhibit.place_of_line(traceback.begin)),),
-        fix="collect the logs of all members and of the launcher: allaboard diagnose LOG...",
+        fix=f"{first}; then {COLLECT_LOGS}" if first else COLLECT_LOGS,
         proves_not="which process failed first, and why: its own log says so",
     )
 

@@ -270,4 +270,18 @@ MESSAGES = (
         "collective: CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[4])",
         source="its wording from the source of PyTorch 2.13.0",
     ),
+    KnownMessage(
+        key="Unexpected result ",
+        pattern=r"Unexpected result (?P<what>nan|-?inf)(?P<name> on rank (?P<rank>\d+))?"
+        r"[^\n]{0,80}\(message='(?P<why>[^'\n]{1,120})",
+        rule="NUM005",
+        says="Megatron found {what}{name}: {why}",
+        fix="look at the batch of that step on that rank: a lower learning rate, the checkpoint before; is "
+        "it "
+        "reproducible (Megatron writes so after its reruns)? If only on one GPU, run without that node",
+        proves_not="that the numbers of other ranks are good: each looks at its own before they communicate",
+        sample="ERROR:megatron.core.rerun_state_machine:Unexpected result nan on rank 3 at iteration #3 "
+        "invocation #2 (message='found NaN in local grad norm for bucket #0 in backward pass')",
+        source="its wording from the source of Megatron-LM 0.9 to 0.15 (rerun_state_machine.py)",
+    ),
 )
