@@ -27,7 +27,7 @@ def test_what_stands_around_a_line_of_100_mb_is_read(tmp_path: Path, is_packed: 
     data = BEFORE + b"first words " + b"x" * LONG + AFTER
     file.write_bytes(gzip.compress(data, 1) if is_packed else data)
     notes: list[str] = []
-    exhibit = read_file(file, file, notes, lambda: 0.0)
+    (exhibit,) = read_file(file, file, notes, lambda: 0.0)
     assert exhibit is not None
     assert exhibit.data.startswith(BEFORE + b"first words xxx")
     assert exhibit.data.endswith(AFTER[1:])
@@ -41,8 +41,8 @@ def test_of_a_log_of_one_line_its_beginning_is_read(tmp_path: Path) -> None:
     file = tmp_path / "oneline.log"
     file.write_bytes(b"RuntimeError: the cause " + b"x" * LONG)
     notes: list[str] = []
-    exhibit = read_file(file, file, notes, lambda: 0.0)
-    assert exhibit is not None and exhibit.data.startswith(b"RuntimeError: the cause xxx")
+    (exhibit,) = read_file(file, file, notes, lambda: 0.0)
+    assert exhibit.data.startswith(b"RuntimeError: the cause xxx")
     assert len(exhibit.data) == KEPT_BYTES + 1 and notes[0] == f"{file}: {LONG_LINE}"
 
 
@@ -51,8 +51,8 @@ def test_progress_bars_that_overwrite_themselves_are_lines(tmp_path: Path) -> No
     file = tmp_path / "bars.log"
     file.write_bytes(b"Epoch 1\n" + bar * (LONG // len(bar)) + AFTER)
     notes: list[str] = []
-    exhibit = read_file(file, file, notes, lambda: 0.0)
-    assert exhibit is not None and exhibit.data.endswith(AFTER)
+    (exhibit,) = read_file(file, file, notes, lambda: 0.0)
+    assert exhibit.data.endswith(AFTER)
     assert not any(LONG_LINE in note for note in notes)
 
 

@@ -7,15 +7,22 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from shlex import quote
+from typing import IO
 
-from allaboard.diagnosis.logs.decompression import (
-    GZIP_MAGIC,
-    STOPPED_MARK,
-    decode_to_utf8,
-    unpack_gzip,
-)
+from allaboard.diagnosis.logs.foreign_files import RUN_FILES
 from allaboard.diagnosis.logs.kernel_filesystems import is_kernel_path
+from allaboard.diagnosis.logs.packed.archives import is_archive, read_archive
+from allaboard.diagnosis.logs.packed.decompression import (
+    MAGIC_BYTES,
+    STOPPED_MARK,
+    UNREADABLE_MAGICS,
+    Unpacked,
+    decode_to_utf8,
+    is_compressed,
+    unpack_file,
+)
 from allaboard.diagnosis.logs.rank_from_filename import rank_and_pid_from_name
 from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
@@ -42,6 +49,9 @@ MAX_FILES = 20_000
 """Files of one folder."""
 MAX_TOTAL_BYTES = 2 << 30
 """Bytes that are read in all."""
+MAX_FOUND_ARCHIVE_BYTES = 64 << 20
+"""Size up to which an archive is read that was found in a folder and not named itself: training data may be
+kept in archives, too."""
 _SKIPPED = {".git", "__pycache__", ".venv", "node_modules"}
 
 
@@ -68,61 +78,97 @@ def read_exhibits(
             if count >= MAX_FILES:
                 notes.append(f"{path}: more than {MAX_FILES} files; the others were not read")
                 break
-            exhibit = read_file(file, path, notes, now)
-            if exhibit is None:
-                continue
-            bytes_left -= len(exhibit.data)
-            if bytes_left < 0:
-                notes.append(
-                    f"more than {MAX_TOTAL_BYTES >> 30} GiB; nothing was read from {file} on"
-                )
-                return
-            yield exhibit
+            for exhibit in read_file(file, path, notes, now):
+                bytes_left -= len(exhibit.data)
+                if bytes_left < 0:
+                    notes.append(
+                        f"more than {MAX_TOTAL_BYTES >> 30} GiB; nothing was read from {file} on"
+                    )
+                    return
+                yield exhibit
 
 
 def read_file(
     file: Path, base: Path, notes: list[str], now: Callable[[], float] = time.monotonic
-) -> Exhibit | None:
-    """Return one file; None, and a note, if it cannot be read. ``now`` returns seconds."""
-    name = str(file)
+) -> Iterator[Exhibit]:
+    """Yield one file, or all files of an archive; nothing, and a note, if it cannot be read.
+
+    ``now`` returns seconds.
+    """
     try:
         # Without O_NONBLOCK a FIFO that took the file's place meanwhile would hold us for ever.
         fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as opened:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
-                return None
-            if opened.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
-                opened.seek(0)
-                unpacked = unpack_gzip(opened, HEAD_BYTES, TAIL_BYTES, now)
-                if unpacked.has_long_line:
-                    notes.append(f"{file}: {LONG_LINE}")
-                return _exhibit(file, base, unpacked.data, unpacked.cut, notes, unpacked.trouble)
+                return
+            if is_archive(opened, file.name) and (
+                file == base or status.st_size <= MAX_FOUND_ARCHIVE_BYTES
+            ):
+                yield from _archive_exhibits(file, base, opened, notes, now)
+                return
+            magic = opened.read(MAGIC_BYTES)
             opened.seek(0)
-            if status.st_size <= HEAD_BYTES + TAIL_BYTES:
-                return _exhibit(file, base, opened.read(HEAD_BYTES + TAIL_BYTES), 0, notes)
-            head, long_line = trim_head(opened.read(HEAD_BYTES))
-            opened.seek(status.st_size - TAIL_BYTES)
-            data = head + trim_tail(opened.read(TAIL_BYTES))
-            if long_line:
-                notes.append(f"{file}: {LONG_LINE}")
+            if is_compressed(magic):
+                content = unpack_file(opened, HEAD_BYTES, TAIL_BYTES, now)
+            else:
+                content = _read_ends(opened, status.st_size)
     except OSError as error:
-        notes.append(f"{name}: {(error.strerror or str(error)).lower()}")
-        return None
-    return _exhibit(file, base, data, status.st_size - len(data), notes)
+        notes.append(f"{file}: {(error.strerror or str(error)).lower()}")
+        return
+    for first_bytes, (packer, command) in UNREADABLE_MAGICS.items():
+        if magic.startswith(first_bytes):
+            notes.append(
+                f"{file}: packed by {packer}; unpack it first: {command} {quote(str(file))}"
+            )
+    yield _exhibit(file, base, content, notes)
 
 
-def _exhibit(
-    file: Path, base: Path, data: bytes, cut: int, notes: list[str], trouble: str = ""
-) -> Exhibit:
-    data = unwrap_docker_lines(decode_to_utf8(data))
-    if cut:
-        notes.append(f"{file}: {cut} bytes in its middle were not read")
-    if trouble:
-        notes.append(f"{file}: {trouble}")
+def _read_ends(opened: IO[bytes], size: int) -> Unpacked:
+    if size <= HEAD_BYTES + TAIL_BYTES:
+        return Unpacked(opened.read(HEAD_BYTES + TAIL_BYTES), 0, "")
+    head, long_line = trim_head(opened.read(HEAD_BYTES))
+    opened.seek(size - TAIL_BYTES)
+    data = head + trim_tail(opened.read(TAIL_BYTES))
+    return Unpacked(data, size - len(data), "", bool(long_line))
+
+
+def _archive_exhibits(
+    file: Path,
+    base: Path,
+    opened: IO[bytes],
+    notes: list[str],
+    now: Callable[[], float],
+) -> Iterator[Exhibit]:
+    """Yield the files of an archive as if it were a folder."""
+    archive_notes: list[str] = []
+    has_run = False
+    for member in read_archive(opened, HEAD_BYTES, TAIL_BYTES, archive_notes, now):
+        # The name is foreign, and only a name: nothing is opened by it.
+        inside = [p for p in PurePosixPath(member.name).parts if p not in ("/", "..")]
+        has_run = has_run or RUN_FILES[0] in inside[-1:]
+        yield _exhibit(
+            file.joinpath(*inside), file if file == base else base, member.content, notes
+        )
+    notes += [f"{file}: {note}" for note in archive_notes]
+    if has_run:
+        notes.append(
+            f"{file}: holds a run folder of allaboard, of which only the logs were read: unpack it, and "
+            "name the folder"
+        )
+
+
+def _exhibit(file: Path, base: Path, content: Unpacked, notes: list[str]) -> Exhibit:
+    data = unwrap_docker_lines(decode_to_utf8(content.data))
+    if content.has_long_line:
+        notes.append(f"{file}: {LONG_LINE}")
+    if content.cut:
+        notes.append(f"{file}: {content.cut} bytes in its middle were not read")
+    if content.trouble:
+        notes.append(f"{file}: {content.trouble}")
         data += STOPPED_MARK
     rank, pid = rank_and_pid_from_name(file, base)
-    return Exhibit(name=str(file), data=data, rank=rank, pid=pid, cut=cut)
+    return Exhibit(name=str(file), data=data, rank=rank, pid=pid, cut=content.cut)
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:
