@@ -25,6 +25,7 @@ ROWS: list[tuple[str, ...]] = [
     (
         "blackbox",
         "configuration/spec",
+        "diagnosis/logs/packed",
         "diagnosis/wordings",
         "formats/python",
         "formats/python/pieces",
