@@ -13,6 +13,7 @@ AllaboardError
 ├── NoFreePortError                every port of the range is taken (OSError)
 ├── RollCallError                  the members of the job did not come together (RuntimeError)
 ├── MissingInputError              a file or folder to diagnose cannot be read
+├── ArchiveError                   an archive of logs cannot be read on
 ├── NoSuchProcessError             a process to diagnose does not exist
 ├── HandshakeRefusedError          the leader, or this host, refused the handshake
 ├── GarbledMessageError            bytes that are no message of the agents' protocol
