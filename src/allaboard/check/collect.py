@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from allaboard.check.contrib_learn import read_as_contrib_learn
+from allaboard.check.sharding_configs import with_sharding
 from allaboard.check.sibling_scripts import with_siblings
 from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import count_hosts, merge_parts
@@ -154,6 +155,8 @@ def from_files(
             gathered.configs, gathered.python_scripts, materials, walked
         )
         gathered.python_scripts = with_siblings(gathered.python_scripts, walked)
+        if not walked:  # a folder may hold configs of several jobs
+            gathered.python_scripts = with_sharding(gathered.python_scripts, materials.values())
     gathered.manifests = [merge_manifests(documents) for documents in manifests.values()]
     if for_every_task:
         gathered.configs = [_for_every_task(c) if c.spec.cluster else c for c in gathered.configs]

@@ -68,7 +68,10 @@ def is_hostfile_name(name: str) -> bool:
 
 
 def _by_lines(text: str) -> str:
-    lines = [line for line in text.split("\n")[:200] if line.strip()]
+    from allaboard.formats.shell.prompts import without_prompts
+
+    bare_text = without_prompts(text)
+    lines = [line for line in bare_text.split("\n")[:200] if line.strip()]
     lines = [line for line in lines if not line.lstrip().startswith("#")]
     if not lines:
         return ""

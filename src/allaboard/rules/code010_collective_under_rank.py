@@ -47,7 +47,6 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _in_functions_of_one_rank(script: Script, reach: CallGraph) -> Iterator[Claim]:
     """Report collectives in functions that a decorator lets only one rank run."""
-    source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in (*script.calls, *joint_properties(script)):
         function = script.enclosing_function(call)
         decorator = one_rank_decorator(script, function) if function is not None else None
@@ -58,7 +57,7 @@ def _in_functions_of_one_rank(script: Script, reach: CallGraph) -> Iterator[Clai
         for entered_name, inner in entered:
             if entered_name in JOINT_CONSTRUCTORS or is_limited_to_group(entered_name, inner):
                 continue
-            if meets_other_ranks(entered_name, source, called):
+            if meets_other_ranks(entered_name, script):
                 yield _decorated_claim(script, call, entered_name, function, decorator)
                 break
 

@@ -37,6 +37,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     ):
         return
     script = read_script(facts)
+    yield from _spawned_once(script)
     started: dict[str, list[tuple[Launch, range, int]]] = {}
     uncounted: set[str] = set()
     for launch in launches(script):
@@ -79,6 +80,33 @@ def _nodes_as_world(script: Script) -> Iterator[Claim]:
             where=script.place_of(init),
         )
         return
+
+
+def _spawned_once(script: Script) -> Iterator[Claim]:
+    """Report a spawn without `nprocs`, which starts one process, for a world of all GPUs."""
+    for launch in launches(script):
+        init = _init_in(script, launch.function)
+        is_spawn = ast.unparse(launch.call.func).rpartition(".")[2] == "spawn"
+        if not is_spawn or init is None or launch.count != 1 or len(launch.call.args) > 2:
+            continue
+        if any(k.arg in ("nprocs", None) for k in launch.call.keywords):
+            continue
+        size = _passed(call_argument(init[0], "world_size", 3), init[1])
+        if isinstance(size, ast.Name) and size.id in launch.arguments:
+            size = launch.arguments[size.id]
+        value = resolve(script, size) if size is not None else None
+        if value is None or "device_count" not in ast.unparse(value):
+            continue
+        yield Claim(
+            summary=f"spawn starts 1 process unless nprocs says otherwise, and the world is one of "
+            f"{ast.unparse(value)}: rank 1 and those after it never come",
+            evidence=_evidence(script, launch),
+            fix=f"{ast.unparse(launch.call)[:-1]}, nprocs={ast.unparse(size)})"
+            if size is not None
+            else "nprocs=world_size",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(launch.call),
+        )
 
 
 def _is_called_here(script: Script, function: Function) -> bool:
@@ -256,6 +284,13 @@ RULE = Rule(
         "more than the world": (
             ScriptFacts(source=_SPAWN.replace("SIZE", "2")),
             "a process gets rank 3 of 2: ranks are 0 to 1",
+        ),
+        "as many as by default": (
+            ScriptFacts(
+                source=_SPAWN.replace(", nprocs=4", "").replace("SIZE", "torch.cuda.device_count()")
+            ),
+            "spawn starts 1 process unless nprocs says otherwise, and the world is one of "
+            "torch.cuda.device_count(): rank 1 and those after it never come",
         ),
         "fewer than the world": (
             ScriptFacts(source=_SPAWN.replace("SIZE", "8")),

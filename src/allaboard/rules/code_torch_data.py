@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -105,6 +106,7 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 
 def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
+    yield from _stopped_by_one(facts)
     source = facts.source
     if "DistributedDataParallel" not in source or not _STOP.search(source) or _MEETS.search(source):
         return
@@ -135,6 +137,90 @@ def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
         return
 
 
+_STOP_FIELDS = re.compile(r"(?:\w+\.)*(?:should_stop|should_training_stop|stop_training)")
+"""Matches the attributes by which a trainer of Lightning, transformers or Keras is told to stop."""
+_FLAG = re.compile(r"\w*(?:stop|done|finished|quit|terminate|abort|converged)\w*", re.I)
+
+
+def _stopped_by_one(facts: ScriptFacts) -> Iterator[Claim]:
+    """Report a flag that ends the training, and that some ranks set for themselves alone."""
+    if not any(w in facts.source for w in FRAMEWORK_WORDS):
+        return
+    script = read_script(facts)
+    for node in [n for n in script.parents if isinstance(n, (ast.Assign, ast.Break))]:
+        condition = script.rank_condition(node)
+        if condition is None or condition.orelse or script.is_after(node, condition):
+            continue
+        ended = _ended_by(script, node)
+        if ended is None or _may_be_shared(script, node):
+            continue
+        flag = "leaves the loop" if isinstance(node, ast.Break) else f"sets {ended}"
+        yield Claim(
+            summary=f"only the rank that comes here {flag}: the others go on training, and wait for it in "
+            "their next step",
+            evidence=(script.evidence_for(node), script.evidence_for(condition)),
+            fix="dist.broadcast(stop, src=0)   # the decision, on all ranks, before any of them stops",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(node),
+        )
+        return
+
+
+def _ended_by(script: Script, node: ast.Assign | ast.Break) -> str | None:
+    """Return the flag by which a statement ends the training on its own rank, "" for a `break`; None if it
+    does not."""
+    if isinstance(node, ast.Break):
+        loop = next(
+            (a for a in script.ancestors(node) if isinstance(a, (ast.For, ast.While))), None
+        )
+        is_inside = loop is not None and script.rank_condition(node) in set(ast.walk(loop))
+        return "" if loop is not None and is_inside and _trains(script, loop) else None
+    target = ast.unparse(node.targets[0])
+    if not isinstance(node.value, ast.Constant) or node.value.value is not True:
+        return None
+    if _STOP_FIELDS.fullmatch(target) and "." in target:
+        return target
+    if not _FLAG.fullmatch(target):
+        return None
+    for condition in [n for n in script.parents if isinstance(n, ast.If)]:
+        loop = next(
+            (a for a in script.ancestors(condition) if isinstance(a, (ast.For, ast.While))), None
+        )
+        if (
+            ast.unparse(condition.test) == target
+            and isinstance(condition.body[-1], ast.Break)
+            and script.rank_condition(condition.body[-1]) is None
+            and script.enclosing_function(condition) is script.enclosing_function(node)
+            and loop is not None
+            and _trains(script, loop)
+        ):
+            return target
+    return None
+
+
+def _trains(script: Script, loop: ast.For | ast.While) -> bool:
+    """Return True if each round of a loop does something that all ranks have to do together."""
+    return any(
+        isinstance(n, ast.Call)
+        and ast.unparse(n.func).rpartition(".")[2] in ("backward", "all_reduce", "barrier")
+        and script.rank_condition(n) is None
+        for n in ast.walk(loop)
+    )
+
+
+def _may_be_shared(script: Script, node: ast.AST) -> bool:
+    """Return True if a call of the function may let the ranks agree on the decision."""
+    scope: ast.AST = script.enclosing_function(node) or script.tree
+    names = (
+        ast.unparse(n.func).rpartition(".")[2] for n in ast.walk(scope) if isinstance(n, ast.Call)
+    )
+    return any(_SHARES.search(name) for name in names)
+
+
+_SHARES = re.compile(
+    r"broadcast|bcast|all_?reduce|all_?gather|reduce_boolean|sync_stop|agree", re.I
+)
 _HEAD = (
     "import random\nimport time\nimport torch\nimport torch.distributed as dist\n"
     "from torch.nn.parallel import DistributedDataParallel\n"
@@ -148,6 +234,15 @@ _RESUME = (
 _LOOP = (
     _HEAD + "a, b = DistributedSampler(train), DistributedSampler(test)\nfor epoch in range(9):\n"
     "    loss.backward()\n    stop(validate(b))\n    if stop.early_stop:\n        break\n"
+)
+_CALLBACK = (
+    "import lightning as L\nclass C(L.Callback):\n"
+    "    def on_train_batch_end(self, trainer, module, outputs, batch, i):\n"
+    "        if trainer.is_global_zero and asked():\n            trainer.should_stop = True\n"
+)
+_BREAK = (
+    _HEAD + "for epoch in range(9):\n    loss.backward()\n    if rank == 0 and good(validate()):\n"
+    "        ACT\n"
 )
 _ORDER = (
     ", and the DistributedSampler splits an order that all ranks must share: they train on some samples "
@@ -214,7 +309,8 @@ host then has a context and a copy there, and GPU 0 runs out of memory, although
 
 ## Why it matters
 The loss of a rank's own share of the validation data is another one on each rank. The first rank whose
-patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout.
+patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout. So
+they do if rank 0 alone sets `trainer.should_stop`, or breaks out of the loop.
 
 ## What to do
 Reduce the value over all ranks before the decision, or let rank 0 decide and broadcast it.
@@ -225,9 +321,35 @@ Reduce the value over all ranks before the decision, or let rank 0 decide and br
                 _LOOP,
                 "each rank decides by its own share of the data when to stop: the first that leaves the loop "
                 "lets the others wait in their next step",
-            )
+            ),
+            "Lightning is told by rank 0 alone": (
+                _CALLBACK,
+                "only the rank that comes here sets trainer.should_stop: the others go on training, and wait "
+                "for it in their next step",
+            ),
+            "a break of rank 0": (
+                _BREAK.replace("ACT", "break"),
+                "only the rank that comes here leaves the loop: the others go on training, and wait for it "
+                "in their next step",
+            ),
+            "a flag of rank 0": (
+                _BREAK.replace("ACT", "stop = True") + "    if stop:\n        break\n",
+                "only the rank that comes here sets stop: the others go on training, and wait for it in "
+                "their next step",
+            ),
         },
         silent_on={
+            "Lightning agrees": _CALLBACK
+            + "        trainer.should_stop = trainer.strategy.broadcast(trainer.should_stop)\n",
+            "rank 0 tells the others": _BREAK.replace("ACT", "stop = True")
+            + "    dist.broadcast(stop, 0)\n    if stop:\n        break\n",
+            "a loop of one rank": _BREAK.replace("    if rank == 0 and", "    if")
+            .replace("for epoch", "if rank == 0:\n  for epoch")
+            .replace("ACT", "break"),
+            "a flag that ends nothing": _BREAK.replace("ACT", "stop = True"),
+            "a loop without other ranks": _BREAK.replace("    loss.backward()\n", "").replace(
+                "ACT", "break"
+            ),
             "one decision": _LOOP.replace("    if", "    dist.all_reduce(stop.value)\n    if"),
             "all ranks validate on all": _LOOP.replace(", DistributedSampler(test)", ", test"),
             "no such end": _LOOP.replace("early_stop", "finished").replace("stop(", "note("),

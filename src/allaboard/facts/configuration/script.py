@@ -22,6 +22,9 @@ class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Constants that it imports from other files that were given: the name that it uses, and the literal."""
     siblings: tuple[ScriptFacts, ...] = ()
     """Other scripts that the user named beside it and that join a job with a rank of their own."""
+    sharding: str = ""
+    """What a config file that was given shards the model by: "fsdp", "zero3", "deepspeed" for its other
+    stages; "" if none says so."""
 
 
 class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,7 +83,10 @@ def _spawn(script: Script, call: ast.Call) -> Iterator[Launch]:
     passed = call_argument(call, "args", 1)
     values = list(passed.elts) if isinstance(passed, (ast.Tuple, ast.List)) else []
     rank_parameter, *parameters = [a.arg for a in function.args.args]
-    count = integer(script, call_argument(call, "nprocs", 2))
+    nprocs = call_argument(call, "nprocs", 2)
+    is_unpacked = any(k.arg is None for k in call.keywords)
+    # By default, it starts one.
+    count = integer(script, nprocs) if nprocs is not None or is_unpacked else 1
     ranges = {rank_parameter: range(count)} if count is not None and 0 < count < 10**6 else {}
     yield Launch(call, function, dict(zip(parameters, values, strict=False)), ranges, count)
 

@@ -16,8 +16,21 @@ TORCH_COLLECTIVES = frozenset(
         *("barrier", "all_reduce", "broadcast", "all_gather", "reduce", "gather", "scatter"),
         *("reduce_scatter", "all_to_all", "all_gather_object", "broadcast_object_list"),
         *("all_gather_into_tensor", "reduce_scatter_tensor", "gather_object", "monitored_barrier"),
+        *("scatter_object_list", "all_to_all_single"),
     )
 )
+CHECKPOINTER_CALLS = frozenset(
+    f"torch.distributed.checkpoint.{name}"
+    for name in ("save", "load", "async_save", "save_state_dict", "load_state_dict")
+)
+"""PyTorch's distributed checkpoint: all ranks plan together what each of them writes or reads."""
+MPI_COLLECTIVES = frozenset(
+    f"mpi4py.MPI.COMM_WORLD{called}.{name}"
+    for called in ("", "()")
+    for lower in ("barrier", "bcast", "reduce", "allreduce", "gather", "allgather", "scatter")
+    for name in (lower, lower.capitalize())
+)
+"""Collectives of mpi4py on all of its processes."""
 JAX_COLLECTIVES = frozenset(
     f"jax.experimental.multihost_utils.{name}"
     for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
@@ -112,6 +125,7 @@ TRAINER_CALLS = frozenset(
             f"deepspeed.initialize().{name}"
             for name in ("save_checkpoint", "load_checkpoint", "backward", "step")
         ),
+        *(f"ray.{module}.report" for module in ("train", "air.session", "train.session")),
     )
 )
 """Methods of trainers in which all processes take part."""
@@ -158,12 +172,17 @@ _FSDP = tuple(
 )
 _STATE_FUNCTIONS = ("get_model_state_dict", "get_optimizer_state_dict", "get_state_dict")
 _SAVE_METHODS = ("get_state_dict", "save_model", "save_state")
+_ENGINE_SAVES = ("save_16bit_model", "save_fp16_model", "_zero3_consolidated_16bit_state_dict")
 SHARD_GATHERS = frozenset(
     (
         *(f"{name}().state_dict" for name in _FSDP),
         *(f"{name}.full_optim_state_dict" for name in _FSDP),
         *(f"torch.distributed.checkpoint.state_dict.{name}" for name in _STATE_FUNCTIONS),
         *(f"accelerate.Accelerator().{name}" for name in _SAVE_METHODS),
+        *(f"transformers.{trainer}().save_model" for trainer in ("Trainer", "Seq2SeqTrainer")),
+        *(f"{name}.summon_full_params" for name in _FSDP),
+        *(f"deepspeed.initialize().{name}" for name in _ENGINE_SAVES),
+        "deepspeed.zero.GatheredParameters",
     )
 )
 """Calls that gather the shards that the ranks hold; under DDP they gather nothing."""
@@ -179,6 +198,8 @@ COLLECTIVE_CALLS = (
     | JOINT_PROPERTIES
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
+    | CHECKPOINTER_CALLS
+    | MPI_COLLECTIVES
 )
 FRAMEWORK_WORDS = (
     "torch",
@@ -190,6 +211,8 @@ FRAMEWORK_WORDS = (
     "lightning",
     "transformers",
     "deepspeed",
+    "mpi4py",
+    "ray",
 )
 """Words without which a script calls none of them."""
 _GROUP_POSITIONS = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
@@ -203,6 +226,7 @@ _GROUP_KEYWORDS = (
     "master_only",
     "device_mesh",
     "use_local_synchronization",
+    "no_dist",
     None,
 )
 """Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
@@ -215,6 +239,7 @@ _OF_ALL_PROCESSES = (
     | LIGHTNING_METHODS
     | JOINT_PROPERTIES
     | SHARD_GATHERS
+    | MPI_COLLECTIVES
 )
 _SHARDED_STATE_WORDS = (
     "LOCAL_STATE_DICT",
@@ -233,13 +258,15 @@ _SHARDED_MODEL_WORDS = ("fully_shard(", "FullyShardedDataParallel", "FSDP(")
 _SAVE_STATE_MEETS = re.compile(r"DeepSpeedPlugin\(|automatic_checkpoint_naming\s*=\s*True")
 """Matches what makes `save_state` wait for all ranks whatever the model is: DeepSpeed's own checkpoint,
 automatic names."""
+_ZERO_3_PLUGIN = re.compile(r"\bzero_stage\s*=\s*3\b|\bHfDeepSpeedConfig\(")
 
 
-def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
+def meets_other_ranks(name: str, script: Script) -> bool:
     """Return True if the call meets the other ranks in this script.
 
     A gather of shards does so only if there are shards.
     """
+    source = "\n".join(script.lines)
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
     if name in LIGHTNING_METHODS | JOINT_PROPERTIES | SYNCED_LOGS:
@@ -253,16 +280,27 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
         return "active_processes" not in source
     if name not in SHARD_GATHERS:
         return True
-    if called_names.count(name) > 1 or any(word in source for word in _SHARDED_STATE_WORDS):
+    is_repeated = [called for called, _ in script.calls].count(name) > 1
+    if is_repeated or any(word in source for word in _SHARDED_STATE_WORDS):
         return False
     if name.startswith("torch.distributed.checkpoint."):
         # Without that, each rank has its own pieces, and asks nobody.
         return _FULL_STATE.search(source) is not None and any(
             word in source for word in _SHARDED_MODEL_WORDS
         )
-    if name.endswith(".save_state") and _SAVE_STATE_MEETS.search(source):
+    if name.endswith(".save_state") and (
+        script.sharding == "deepspeed" or _SAVE_STATE_MEETS.search(source)
+    ):
         return True
-    return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
+    if name.startswith(("accelerate.", "transformers.")):
+        is_sharded = script.sharding == "fsdp" or "FullyShardedDataParallelPlugin" in source
+        return is_sharded or shards_parameters(script)
+    return True
+
+
+def shards_parameters(script: Script) -> bool:
+    """Return True if DeepSpeed's ZeRO-3 deals out the parameters of the script's models."""
+    return script.sharding == "zero3" or any(map(_ZERO_3_PLUGIN.search, script.lines))
 
 
 def joint_properties(script: Script) -> Iterator[tuple[str, ast.Call]]:

@@ -57,7 +57,6 @@ def _pair_key(script: Script, guarded_call: GuardedCall) -> object:
 
 
 def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]:
-    source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in (*script.calls, *joint_properties(script)):
         direct = enters_collective(name, call)
         if not direct and reach.called_function(call) is None:
@@ -72,7 +71,7 @@ def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]
         reached = canonical_text(condition.test)
         entered.sort(key=lambda pair: not _is_under(script, pair[1], reached))
         for entered_name, inner in entered:
-            if meets_other_ranks(entered_name, source, called) and not is_limited_to_group(
+            if meets_other_ranks(entered_name, script) and not is_limited_to_group(
                 entered_name, inner
             ):
                 yield GuardedCall(entered_name, call, condition, inner)

@@ -36,6 +36,7 @@ class Script:
 
     def __init__(self, facts: ScriptFacts) -> None:
         self.file = facts.file
+        self.sharding = facts.sharding
         self.lines = facts.source.split("\n")
         self.tree = parse_without_warnings(facts.source)
         self.names = imported_names(self.tree)
@@ -75,6 +76,14 @@ class Script:
                     name = full_name(target, {})
                     if callee and name:
                         assigned_from[name] = callee
+            elif (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Attribute)
+                and node.value.attr == "COMM_WORLD"
+                and isinstance(node.targets[0], ast.Name)
+            ):
+                # comm = MPI.COMM_WORLD, whose methods are called as those of an object that was made
+                assigned_from[node.targets[0].id] = full_name(node.value, self.names)
         return assigned_from
 
     def call_name(self, node: ast.expr) -> str:
@@ -282,8 +291,8 @@ class Script:
             return _short_text(test)
         return _short_text(negated(test), test)
 
-    def statements_after(self, condition: ast.If) -> list[ast.stmt]:
-        """Return the statements that follow an ``if``, to the end of its function."""
+    def statements_after(self, condition: ast.stmt) -> list[ast.stmt]:
+        """Return the statements that follow a statement, to the end of its function."""
         statements: list[ast.stmt] = []
         child: ast.AST = condition
         for ancestor in self.ancestors(condition):

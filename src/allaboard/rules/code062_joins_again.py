@@ -1,0 +1,120 @@
+"""The processes that a script starts join the job once more.
+
+## Why it matters
+A process that is started by spawn imports the script again, and runs its top level. An
+`init_process_group` or `jax.distributed.initialize` there joins under the rank that the parent has: the child
+hangs in it, or ends with "address already in use". Processes of torch.multiprocessing.spawn, workers
+of Grain, and those of a DataLoader with `multiprocessing_context="spawn"` are started in this way.
+
+## What to do
+Join below `if __name__ == "__main__":`, or only where `multiprocessing.parent_process() is None`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.facts import Certainty, Claim, ScriptFacts
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
+from allaboard.formats.python.script_rule import script_rule
+
+_INITS = ("torch.distributed.init_process_group", "jax.distributed.initialize")
+_GRAIN_LOADERS = ("grain.DataLoader", "grain.python.DataLoader")
+_SPAWNS = ("spawn", "forkserver")
+_ONLY_IN_PARENT = re.compile(r"__name__|parent_process|current_process|MainProcess")
+
+
+def _joins_again(facts: ScriptFacts) -> Iterator[Claim]:
+    if facts.is_notebook or not any(w in facts.source for w in ("spawn", "grain", "forkserver")):
+        return
+    script = read_script(facts)
+    start = _spawning_call(script)
+    for init in script.calls_of(*_INITS) if start is not None else ():
+        conditions = [a for a in script.ancestors(init) if isinstance(a, ast.If)]
+        is_guarded = any(_ONLY_IN_PARENT.search(ast.unparse(c.test)) for c in conditions)
+        if is_guarded or script.enclosing_function(init) is not None or start is None:
+            continue
+        yield Claim(
+            summary="this stands at the top of the script, which every spawned process runs again: each "
+            "child joins the job once more, under its parent's rank",
+            evidence=(script.evidence_for(init), script.evidence_for(start)),
+            fix=f'if __name__ == "__main__":   # above line {init.lineno}',
+            certainty=Certainty.LIKELY,
+            where=script.place_of(init),
+        )
+
+
+def _spawning_call(script: Script) -> ast.Call | None:
+    """Return a call by which the script starts processes that import it again; None if there is none."""
+    for name, call in script.calls:
+        last_name = name.rpartition(".")[2]
+        if name == "torch.multiprocessing.spawn":
+            return call
+        if name in _GRAIN_LOADERS:
+            count = call_argument(call, "worker_count")
+            if isinstance(count, ast.Constant) and count.value:
+                return call
+        if last_name == "DataLoader" and _is_spawn(call_argument(call, "multiprocessing_context")):
+            return call
+        is_method = last_name in ("set_start_method", "get_context") and bool(call.args)
+        starts = bool(script.method_calls("Process", "Pool")) or _has_workers(script)
+        if is_method and starts and _is_spawn(call.args[0]):
+            return call
+    return None
+
+
+def _is_spawn(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value in _SPAWNS
+
+
+def _has_workers(script: Script) -> bool:
+    counts = (call_argument(call, "num_workers") for _, call in script.calls)
+    return any(isinstance(n, ast.Constant) and n.value for n in counts)
+
+
+_TORCH = (
+    "import torch.distributed as dist\nimport torch.multiprocessing as mp\n"
+    'dist.init_process_group("nccl")\ndef work(i):\n    run(i)\n'
+    "if __name__ == '__main__':\n    START\n"
+)
+_GRAIN = (
+    "import jax\nimport grain.python as grain\nimport multiprocessing\n"
+    "jax.distributed.initialize()\nloader = grain.DataLoader(data_source=d, worker_count=4)\n"
+)
+_AGAIN = (
+    "this stands at the top of the script, which every spawned process runs again: each child joins the job "
+    "once more, under its parent's rank"
+)
+
+RULE = script_rule(
+    page="",
+    check=_joins_again,
+    fires_on={
+        "torch.multiprocessing.spawn": (
+            _TORCH.replace("START", "mp.spawn(work, nprocs=2)"),
+            _AGAIN,
+        ),
+        "a start method": (
+            _TORCH.replace(
+                "START", "mp.set_start_method('spawn')\n    mp.Process(target=work).start()"
+            ),
+            _AGAIN,
+        ),
+        "workers of Grain": (_GRAIN, _AGAIN),
+    },
+    silent_on={
+        "below the guard": _TORCH.replace(
+            "dist.init", "if __name__ == '__main__':\n    dist.init"
+        ).replace("START", "mp.spawn(work, nprocs=2)"),
+        "in a function": _TORCH.replace("dist.init", "def join():\n    dist.init").replace(
+            "START", "mp.spawn(work, nprocs=2)"
+        ),
+        "forked processes": _TORCH.replace("START", "mp.Process(target=work).start()"),
+        "in the parent alone": _GRAIN.replace(
+            "jax.d", "if multiprocessing.parent_process() is None:\n    jax.d"
+        ),
+        "no workers": _GRAIN.replace("worker_count=4", "worker_count=0"),
+    },
+)

@@ -1,0 +1,421 @@
+"""Mistakes by which a rank's own share of the data decides whether it meets the others: each rule reports one
+of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS, SYNCED_LOGS
+from allaboard.formats.python.rank_conditions import is_on_both_ways
+from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+from allaboard.formats.python.script_rule import script_rule
+from allaboard.formats.python.steps.joint_steps import JointSteps
+from allaboard.formats.python.steps.own_data import AGREES, OwnData, may_be_agreed
+
+_JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(|no_sync")
+"""Matches what lets ranks have different numbers of steps, or takes some steps out of the averaging."""
+_SIZE = re.compile(
+    r"world|size|num_replicas|nprocs?\b|num_processes|process_count|nranks|n_ranks", re.I
+)
+"""Matches names of the number of ranks."""
+_EVENED_OUT = re.compile(r"//|%|\bpad|ceil|cycle\(|drop_last|even")
+"""Matches what may give all ranks the same number of samples."""
+_RETRIED = ("StopIteration", "KeyboardInterrupt", "Empty", "TimeoutError")
+
+
+def _met_by_own_batch(facts: ScriptFacts) -> Iterator[Claim]:
+    if not any(w in facts.source for w in FRAMEWORK_WORDS) or _JOIN.search(facts.source):
+        return
+    script = read_script(facts)
+    steps, own = JointSteps(script), OwnData(script)
+    for node in list(script.parents):
+        if isinstance(node, ast.If) and own.asks_if_there_is_any(node.test):
+            if not may_be_agreed(script, node) and script.rank_condition(node) is None:
+                yield from _under_condition(script, steps, node)
+        elif isinstance(node, ast.ExceptHandler):
+            yield from _skipped_by_exception(script, steps, node)
+
+
+def _under_condition(script: Script, steps: JointSteps, condition: ast.If) -> Iterator[Claim]:
+    if leaves_block(condition.body) and not condition.orelse:
+        leaving = condition.body[-1]
+        entered = _entered_after(script, steps, condition, leaving)
+        if entered is not None:
+            yield _left_out(script, leaving, condition, *entered)
+        return
+    for block in (condition.body, condition.orelse):
+        entered = _first_entered(steps, block)
+        if entered is not None and not is_on_both_ways(
+            script, condition, lambda statement: steps.entered_by(statement) is not None
+        ):
+            yield _entered_by_some(script, condition, *entered)
+
+
+def _first_entered(steps: JointSteps, block: list[ast.stmt]) -> tuple[str, ast.Call] | None:
+    return next(filter(None, map(steps.entered_by, block)), None)
+
+
+def _entered_after(
+    script: Script, steps: JointSteps, place: ast.If | ast.Try, leaving: ast.stmt
+) -> tuple[str, ast.Call | None] | None:
+    """Return what the ranks that do not leave come to: in the same round of the loop, or in the function."""
+    if isinstance(leaving, ast.Continue):
+        loop = next(
+            (a for a in script.ancestors(place) if isinstance(a, (ast.For, ast.While))), None
+        )
+        if not isinstance(loop, ast.For):
+            return None
+        in_round = set(ast.walk(loop))
+        after = [s for s in script.statements_after(place) if s in in_round]
+        return _first_entered(steps, after)
+    if not isinstance(leaving, ast.Return):
+        return None
+    function = script.enclosing_function(place)
+    name = function.name if function is not None else ""
+    is_nothing = leaving.value is None or ast.unparse(leaving.value) == "None"
+    entered = _first_entered(steps, script.statements_after(place))
+    if entered is None and name == "training_step" and steps.is_lightning and is_nothing:
+        return "backward", None
+    return entered if name.endswith("_step") else None
+
+
+def _skipped_by_exception(
+    script: Script, steps: JointSteps, handler: ast.ExceptHandler
+) -> Iterator[Claim]:
+    """Report a handler that goes on with the next batch where the step's backward follows the `try`."""
+    block = script.parents[handler]
+    leaving = handler.body[-1]
+    if not isinstance(block, ast.Try) or not isinstance(leaving, ast.Continue):
+        return
+    caught = ast.unparse(handler.type) if handler.type is not None else ""
+    if any(name in caught for name in _RETRIED) or _first_entered(steps, block.body) is not None:
+        return
+    entered = _entered_after(script, steps, block, leaving)
+    if entered is not None and entered[0] == "backward" and not may_be_agreed(script, block):
+        yield _left_out(script, leaving, handler, *entered)
+
+
+def _left_out(
+    script: Script,
+    leaving: ast.stmt,
+    condition: ast.If | ast.ExceptHandler,
+    entered: str,
+    call: ast.Call | None,
+) -> Claim:
+    reason = "has nothing to work on" if isinstance(condition, ast.If) else "raises an exception"
+    line = f"the {entered} of line {call.lineno}" if call is not None else f"their {entered}"
+    evidence = [script.evidence_for(leaving), script.evidence_for(condition)]
+    if call is not None:
+        evidence.append(script.evidence_for(call))
+    return Claim(
+        summary=f"a rank whose own batch {reason} leaves out the step, and the others wait for it in {line}",
+        evidence=tuple(evidence),
+        fix="loss = 0 * sum(p.sum() for p in model.parameters())   # and go through the step on every rank"
+        if "backward" in entered
+        else "skip = torch.tensor(...); dist.all_reduce(skip)   # then leave it out on every rank",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(leaving),
+    )
+
+
+def _entered_by_some(script: Script, condition: ast.If, entered: str, call: ast.Call) -> Claim:
+    return Claim(
+        summary=f"{entered} is entered only by ranks whose own batch has something to work on: "
+        f"{script.reached_where(call, condition)}",
+        evidence=(script.evidence_for(call), script.evidence_for(condition)),
+        fix=f"{script.source_line(call)}   # on every rank, outside of the if of line {condition.lineno}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call),
+    )
+
+
+def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
+    if not any(w in facts.source for w in FRAMEWORK_WORDS) or _JOIN.search(facts.source):
+        return
+    script = read_script(facts)
+    shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
+    if not shards:
+        return
+    steps = JointSteps(script)
+    for shard in shards:
+        scope: ast.AST = script.enclosing_function(shard) or script.tree
+        assignment = next((a for a in script.ancestors(shard) if isinstance(a, ast.stmt)), None)
+        if assignment is None or _is_evened_out(script, scope, shard):
+            continue
+        names = _derived_names(scope, assignment)
+        if names and any(_agrees_about(c, names) for _, c in script.calls):
+            continue
+        for loop in [n for n in ast.walk(scope) if isinstance(n, ast.For)]:
+            texts = {ast.unparse(n) for n in ast.walk(loop.iter) if isinstance(n, ast.expr)}
+            entered = _first_entered(steps, loop.body)
+            if (loop is assignment or texts & names) and entered is not None:
+                yield _uneven_claim(script, shard, loop, *entered)
+                return
+
+
+def _is_shard(script: Script, node: ast.expr) -> bool:
+    """Return True for `files[rank::world]`, `islice(files, rank, None, world)`, `array_split(files,
+    world)[rank]`."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        first, step, end = node.slice.lower, node.slice.step, node.slice.upper
+    elif isinstance(node, ast.Subscript):
+        value = node.value
+        is_split = isinstance(value, ast.Call) and ast.unparse(value.func).endswith("array_split")
+        return is_split and script.ranks.rank_kind(node.slice) == "number"
+    elif isinstance(node, ast.Call) and script.call_name(node.func) == "itertools.islice":
+        _, first, end, step = (*node.args, None, None, None, None)[:4]
+        if not isinstance(end, ast.Constant) or end.value is not None:
+            return False
+        end = None
+    else:
+        return False
+    if first is None or step is None or end is not None:
+        return False
+    return script.ranks.rank_kind(first) == "number" and bool(_SIZE.search(ast.unparse(step)))
+
+
+def _is_evened_out(script: Script, scope: ast.AST, shard: ast.expr) -> bool:
+    """Return True if something in the function may make the shares equal."""
+    first = getattr(scope, "lineno", 1)
+    last = getattr(scope, "end_lineno", None) or len(script.lines)
+    return any(
+        _EVENED_OUT.search(line.partition("#")[0]) for line in script.lines[first - 1 : last]
+    )
+
+
+def _derived_names(scope: ast.AST, assignment: ast.stmt) -> set[str]:
+    """Return the variables that the share is assigned to, and those that are made of them."""
+    names: set[str] = set()
+    following = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
+    for statement in sorted(following, key=lambda n: n.lineno):
+        used = {ast.unparse(n) for n in ast.walk(statement.value) if isinstance(n, ast.expr)}
+        if statement is assignment or used & names:
+            names |= {ast.unparse(target) for target in statement.targets}
+    return names
+
+
+def _agrees_about(call: ast.Call, names: set[str]) -> bool:
+    """Return True if a call may make the ranks agree on something that is made of their shares."""
+    if not AGREES.search(ast.unparse(call.func).rpartition(".")[2]):
+        return False
+    return bool({ast.unparse(n) for n in ast.walk(call) if isinstance(n, ast.expr)} & names)
+
+
+def _uneven_claim(
+    script: Script, shard: ast.expr, loop: ast.For, entered: str, call: ast.Call
+) -> Claim:
+    return Claim(
+        summary=f"the ranks' shares differ by one where their number is no multiple of the ranks': the last "
+        f"round of the loop of line {loop.lineno} has some ranks alone in {entered}",
+        evidence=(
+            script.evidence_for(shard),
+            script.evidence_for(loop),
+            script.evidence_for(call),
+        ),
+        fix="items = items[: len(items) // world_size * world_size]   # before each rank takes its share",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(shard),
+    )
+
+
+def _logged_by_own_name(facts: ScriptFacts) -> Iterator[Claim]:
+    if "sync_dist" not in facts.source:
+        return
+    script = read_script(facts)
+    own = OwnData(script)
+    for name, call in script.calls:
+        if name not in SYNCED_LOGS or not call.args or not _is_synced(call):
+            continue
+        parts = [n.value for n in ast.walk(call.args[0]) if isinstance(n, ast.FormattedValue)]
+        if isinstance(call.args[0], ast.JoinedStr) and any(map(own.is_of_batch, parts)):
+            yield Claim(
+                summary="the name under which this is logged comes from the rank's own batch, and sync_dist "
+                "reduces each name over all ranks: with other names they wait for each other, or mix values",
+                evidence=(script.evidence_for(call),),
+                fix="self.log(NAME, value, sync_dist=True)   # the same names on every rank, in each step",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
+
+
+def _is_synced(call: ast.Call) -> bool:
+    return any(
+        k.arg == "sync_dist" and isinstance(k.value, ast.Constant) and k.value.value is True
+        for k in call.keywords
+    )
+
+
+_HEAD = (
+    "import os\nimport torch\nimport torch.distributed as dist\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    'dist.init_process_group("nccl")\nrank, world = dist.get_rank(), dist.get_world_size()\n'
+    "model = DDP(net)\n"
+)
+_LOOP = (
+    _HEAD + "for i, (images, boxes) in enumerate(loader):\n    if TEST:\n        continue\n"
+    "    loss = model(images)\n    loss.backward()\n"
+)
+_INSIDE = (
+    _HEAD + "for batch in loader:\n    mask = batch['mask'] > 0\n    if mask.any():\n"
+    "        loss = model(batch['x'], mask)\n        loss.backward()\n    optimizer.step()\n"
+)
+_HANDLER = (
+    _HEAD + "for batch in loader:\n    try:\n        x = prepare(batch)\n    except ValueError:\n"
+    "        continue\n    model(x).sum().backward()\n"
+)
+_LIGHTNING = (
+    "import lightning as L\nimport torchmetrics\nclass M(L.LightningModule):\n"
+    "    def __init__(self):\n        self.f1 = torchmetrics.F1Score('binary')\n"
+    "    def validation_step(self, batch, i):\n        known = batch['y'] >= 0\n"
+    "        if known.sum() > 0:\n            CALL\n"
+    "trainer = L.Trainer(devices=4, strategy='ddp')\n"
+)
+_SHARE = (
+    _HEAD + "mine = files[rank::world]\nfor name in mine:\n    loss = model(load(name))\n"
+    "    loss.backward()\n"
+)
+_NAMED = (
+    "import lightning as L\nclass M(L.LightningModule):\n    def training_step(self, batch, i):\n"
+    "        loss = self.net(batch['x'])\n        self.log(NAME, loss, sync_dist=True)\n"
+    "        return loss\n"
+)
+_LEFT_OUT = (
+    "a rank whose own batch has nothing to work on leaves out the step, and the others wait for it "
+    "in "
+)
+_UNEVEN = (
+    "the ranks' shares differ by one where their number is no multiple of the ranks': the last round of the "
+    "loop of line 9 has some ranks alone in backward"
+)
+
+RULES = {
+    "code059_met_by_own_batch": script_rule(
+        page="""A rank's own batch decides whether it meets the others.
+
+## Why it matters
+Under DDP, `backward` averages the gradients of all ranks and waits for them; so do collectives, `self.log(…,
+sync_dist=True)` and the `compute` of a metric. A batch without boxes, without a valid label or with a broken
+sample comes to one rank and not to the others. That rank leaves out the step; the others wait for it, or pair
+with its next one.
+
+## What to do
+Go through the step on every rank, with a loss that is zero and uses all parameters; or decide together:
+`dist.all_reduce(skip)`.
+""",
+        check=_met_by_own_batch,
+        fires_on={
+            "a batch without boxes": (
+                _LOOP.replace("TEST", "len(boxes) == 0"),
+                f"{_LEFT_OUT}the backward of line 12",
+            ),
+            "a batch that is None": (
+                _LOOP.replace("TEST", "images is None"),
+                f"{_LEFT_OUT}the backward of line 12",
+            ),
+            "backward under a mask": (
+                _INSIDE,
+                "backward is entered only by ranks whose own batch has something to work on: mask.any()",
+            ),
+            "a sample that raises": (
+                _HANDLER,
+                "a rank whose own batch raises an exception leaves out the step, and the others wait for it "
+                "in the backward of line 13",
+            ),
+            "a metric": (
+                _LIGHTNING.replace("CALL", "self.f1.compute()"),
+                "compute is entered only by ranks whose own batch has something to work on: known.sum() > 0",
+            ),
+            "a log": (
+                _LIGHTNING.replace("CALL", "self.log('f1', 1.0, sync_dist=True)"),
+                "log is entered only by ranks whose own batch has something to work on: known.sum() > 0",
+            ),
+        },
+        silent_on={
+            "the number of the batch": _LOOP.replace("TEST", "i == 0"),
+            "the last batch, which all ranks have": _LOOP.replace("TEST", "len(images) < 32"),
+            "the ranks agree": _LOOP.replace(
+                "    if TEST", "    n = sum_over_ranks(reduce(boxes))\n    if len(boxes) == 0"
+            ),
+            "without DDP": _LOOP.replace("DDP(net)", "net").replace("TEST", "len(boxes) == 0"),
+            "both branches": _INSIDE.replace(
+                "    optimizer",
+                "    else:\n        (0 * model(batch['x'])).backward()\n    optimizer",
+            ),
+            "uneven inputs are joined": _INSIDE.replace(
+                "for batch", "with model.join():\n  for batch"
+            ),
+            "nothing to meet in": _INSIDE.replace("loss.backward()", "print(loss)"),
+            "it ends the program": _HANDLER.replace("continue", "raise SystemExit(1)"),
+            "a log of its own": _LIGHTNING.replace("CALL", "self.log('f1', 1.0)"),
+            "a retry": _HANDLER.replace("ValueError", "StopIteration"),
+        },
+    ),
+    "code060_uneven_shards": script_rule(
+        page="""The ranks take shares of different sizes, and meet in each round of the loop over them.
+
+## Why it matters
+`files[rank::world_size]` gives the first ranks one file more, unless the number of files is a multiple of the
+number of ranks. In the last round only these ranks come to the collective or to the backward of DDP: they
+wait for the others, which have left the loop, until the timeout.
+
+## What to do
+Cut the list to a multiple of the world size first, use a DistributedSampler, which pads it, or enter the loop
+`with model.join():`.
+""",
+        check=_uneven_shards,
+        fires_on={
+            "every Nth file": (_SHARE, _UNEVEN),
+            "an iterator": (
+                _SHARE.replace("files[rank::world]", "islice(files, rank, None, world)").replace(
+                    "import os", "from itertools import islice"
+                ),
+                _UNEVEN,
+            ),
+        },
+        silent_on={
+            "cut before": _SHARE.replace(
+                "mine =", "files = files[: len(files) // world * world]\nmine ="
+            ),
+            "nothing to meet in": _SHARE.replace("loss.backward()", "print(loss)"),
+            "joined": _SHARE.replace("for name", "with model.join():\n  for name"),
+            "the ranks agree on the number": _SHARE.replace(
+                "for name in mine", "n = least(all_gather(len(mine)))\nfor name in mine[:n]"
+            ),
+            "a share of something else": _SHARE.replace("rank::world", "rank::2"),
+        },
+    ),
+    "code061_logged_by_own_name": script_rule(
+        page="""A value is reduced over the ranks under a name that comes from the rank's own batch.
+
+## Why it matters
+Lightning reduces what is logged with `sync_dist=True` name by name. If the batches of two ranks are of
+different datasets, the ranks log different names, and reduce them in calls that do not belong together: one
+waits for ever, or a value is averaged with another one.
+
+## What to do
+Log the same names on every rank in each step, with a neutral value for those that a rank does not have.
+""",
+        check=_logged_by_own_name,
+        fires_on={
+            "the batch's dataset": (
+                _NAMED.replace("NAME", "f\"loss_{batch['source']}\""),
+                "the name under which this is logged comes from the rank's own batch, and sync_dist reduces "
+                "each name over all ranks: with other names they wait for each other, or mix values",
+            )
+        },
+        silent_on={
+            "one name": _NAMED.replace("NAME", "'loss'"),
+            "the stage": _NAMED.replace("NAME", 'f"{self.stage}/loss"'),
+            "not reduced": _NAMED.replace("NAME", "f\"loss_{batch['source']}\"").replace(
+                ", sync_dist=True", ", sync_dist=False"
+            ),
+        },
+    ),
+}
