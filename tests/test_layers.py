@@ -29,6 +29,7 @@ ROWS: list[tuple[str, ...]] = [
         "diagnosis/wordings",
         "formats/python",
         "formats/python/pieces",
+        "formats/python/steps",
         "formats/shell",
         "launch",
     ),

@@ -3,7 +3,8 @@
 ## Why it matters
 The other ranks do not save, so they come to the load first: the file is not there yet, is still being
 written, or is that of an earlier run. The load fails on some ranks only (`FileNotFoundError`, `EOFError`,
-`storage has wrong size`), or the ranks go on with different weights.
+`storage has wrong size`), or the ranks go on with different weights. It is the same with a folder that rank 0
+makes, and in which all ranks write.
 
 ## What to do
 Put `dist.barrier()` between the save and the load.
@@ -24,12 +25,16 @@ from allaboard.formats.python.script_ast import Script, call_argument, read_scri
 _SAVES = {"torch.save": ("f", 1), "numpy.save": ("file", 0), "joblib.dump": ("filename", 1)}
 _LOADS = {"torch.load": ("f", 0), "numpy.load": ("file", 0), "joblib.load": ("filename", 0)}
 _PAIRS = {"torch.save": "torch.load", "numpy.save": "numpy.load", "joblib.dump": "joblib.load"}
+_WRITERS = {"open": 0, "logging.FileHandler": 0, "torch.save": 1, "numpy.save": 0}
+"""Calls that write a file, and the position of its path."""
 _MAY_MEET = ("wait", "barrier", "sync", "reduce", "gather", "broadcast", "backward", "train", "fit")
 """Parts of names of calls in which the ranks may meet, in code that is not seen."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if ".load(" not in facts.source or not any(w in facts.source for w in FRAMEWORK_WORDS):
+    if not any(w in facts.source for w in (".load(", "mkdir", "makedirs")) or not any(
+        w in facts.source for w in FRAMEWORK_WORDS
+    ):
         return
     script = read_script(facts)
     reach = CallGraph(script)
@@ -46,6 +51,70 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         load = _load_by_all(script, reach, name, save, condition)
         if load is not None:
             yield _claim(script, save, condition, load)
+    yield from _written_before_made(script, reach)
+
+
+def _written_before_made(script: Script, reach: CallGraph) -> Iterator[Claim]:
+    """Report files that every rank writes in a folder that one rank makes, without waiting for it."""
+    for name, making in script.calls:
+        folder = _made_folder(name, making)
+        condition = script.rank_condition(making) if folder else None
+        if (
+            condition is None
+            or condition.orelse
+            or script.is_after(making, condition)
+            or not differs_between_ranks(script, reach, condition.test)
+        ):
+            continue
+        for statement in script.statements_after(condition):
+            calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+            if any(_may_meet(script, reach, call) for call in calls):
+                break
+            writing = next((c for c in calls if _writes_below(script, c, folder)), None)
+            if writing is not None:
+                if script.rank_condition(writing) is None:
+                    yield _folder_claim(script, making, condition, writing)
+                break
+
+
+def _made_folder(name: str, call: ast.Call) -> str:
+    """Return the folder that a call makes; "" if it makes none."""
+    if name in ("os.makedirs", "os.mkdir") and call.args:
+        return ast.unparse(call.args[0])
+    is_path = isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"
+    return ast.unparse(call.func.value) if is_path and isinstance(call.func, ast.Attribute) else ""
+
+
+def _writes_below(script: Script, call: ast.Call, folder: str) -> bool:
+    """Return True if a call writes a file whose path is made of the folder's."""
+    name = script.call_name(call.func)
+    position = _WRITERS.get(name)
+    path = call.args[position] if position is not None and len(call.args) > position else None
+    if path is None or (name == "open" and not _opens_to_write(call)):
+        return False
+    return any(isinstance(n, ast.expr) and ast.unparse(n) == folder for n in ast.walk(path))
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    mode = call_argument(call, "mode", 1)
+    return isinstance(mode, ast.Constant) and any(letter in str(mode.value) for letter in "wax")
+
+
+def _may_meet(script: Script, reach: CallGraph, call: ast.Call) -> bool:
+    called = script.call_name(call.func).rpartition(".")[2].lower()
+    return reach.may_call(call, COLLECTIVE_CALLS) or any(part in called for part in _MAY_MEET)
+
+
+def _folder_claim(script: Script, making: ast.Call, condition: ast.If, writing: ast.Call) -> Claim:
+    return Claim(
+        summary="every rank writes in a folder that is made only where "
+        f"{script.reached_where(making, condition)}, and none waits until it is there",
+        evidence=(script.evidence_for(writing), script.evidence_for(making)),
+        fix=f"dist.barrier()   # before line {writing.lineno}; or let every rank make it, exist_ok=True",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(writing),
+    )
 
 
 def _load_by_all(
@@ -66,9 +135,7 @@ def _load_by_all(
                 loaded = call_argument(node, *_LOADS[loader])
                 same = loaded is not None and ast.unparse(loaded) == text
                 return node if same and script.rank_condition(node) is None else None
-            if reach.may_call(node, COLLECTIVE_CALLS) or any(
-                part in called.rpartition(".")[2].lower() for part in _MAY_MEET
-            ):
+            if _may_meet(script, reach, node):
                 return None
     return None
 
@@ -87,6 +154,7 @@ def _claim(script: Script, save: ast.Call, condition: ast.If, load: ast.Call) ->
 
 _HEAD = "import torch\nimport torch.distributed as dist\nrank = dist.get_rank()\n"
 _SAVE = "if rank == 0:\n    torch.save(model.state_dict(), path)\n"
+_FOLDER = "if rank == 0: os.makedirs(out)\nlog = open(os.path.join(out, f'{rank}.txt'), 'w')\n"
 _LOAD = "model.load_state_dict(torch.load(path, map_location='cpu'))\n"
 
 RULE = Rule(
@@ -97,9 +165,22 @@ RULE = Rule(
         "no barrier between": (
             ScriptFacts(source=_HEAD + _SAVE + _LOAD),
             "every rank loads what is saved only where rank == 0, and none waits until it is written",
-        )
+        ),
+        "a folder": (
+            ScriptFacts(source=_HEAD + _FOLDER),
+            "every rank writes in a folder that is made only where rank == 0, and none waits until it is "
+            "there",
+        ),
     },
     silent_on={
+        "a barrier after the folder": ScriptFacts(
+            source=_HEAD + _FOLDER.replace("log =", "dist.barrier()\nlog =")
+        ),
+        "a folder that all make": ScriptFacts(source=_HEAD + _FOLDER.replace("if rank == 0: ", "")),
+        "a file that is read": ScriptFacts(source=_HEAD + _FOLDER.replace("'w'", "'r'")),
+        "written by the rank that made it": ScriptFacts(
+            source=_HEAD + _FOLDER.replace("log =", "if rank == 0: log =")
+        ),
         "a barrier": ScriptFacts(source=_HEAD + _SAVE + "dist.barrier()\n" + _LOAD),
         "a barrier in a helper": ScriptFacts(source=_HEAD + _SAVE + "synchronize()\n" + _LOAD),
         "loaded by the same rank": ScriptFacts(

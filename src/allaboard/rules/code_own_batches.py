@@ -18,11 +18,13 @@ from allaboard.formats.python.steps.own_data import AGREES, OwnData, may_be_agre
 _JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(|no_sync")
 """Matches what lets ranks have different numbers of steps, or takes some steps out of the averaging."""
 _SIZE = re.compile(
-    r"world|size|num_replicas|nprocs?\b|num_processes|process_count|nranks|n_ranks", re.I
+    r"world|size|num_replicas|nprocs?\b|num_processes|process_count|n_?ranks|n_?gpus", re.I
 )
 """Matches names of the number of ranks."""
-_EVENED_OUT = re.compile(r"//|%|\bpad|ceil|cycle\(|drop_last|even")
+_EVENED_OUT = re.compile(r"(?<!:)//|%|\bpad|ceil|cycle\(|drop_last(?!\s*=\s*False)|even")
 """Matches what may give all ranks the same number of samples."""
+_SPLITS = ("array_split", "tensor_split", "split", "chunk")
+"""Functions of NumPy and PyTorch whose parts may be of different sizes."""
 _RETRIED = ("StopIteration", "KeyboardInterrupt", "Empty", "TimeoutError")
 
 
@@ -139,52 +141,92 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
-    if not shards:
-        return
-    steps = JointSteps(script)
+    steps = JointSteps(script) if shards else None
     for shard in shards:
         scope: ast.AST = script.enclosing_function(shard) or script.tree
-        assignment = next((a for a in script.ancestors(shard) if isinstance(a, ast.stmt)), None)
-        if assignment is None or _is_evened_out(script, scope, shard):
+        statement = next((a for a in script.ancestors(shard) if isinstance(a, ast.stmt)), None)
+        if statement is None or steps is None or _is_evened_out(script, scope, statement):
             continue
-        names = _derived_names(scope, assignment)
+        if _is_in_sampler(script, shard):
+            yield _uneven_sampler_claim(script, shard)
+            return
+        names = _derived_names(scope, statement)
         if names and any(_agrees_about(c, names) for _, c in script.calls):
             continue
         for loop in [n for n in ast.walk(scope) if isinstance(n, ast.For)]:
             texts = {ast.unparse(n) for n in ast.walk(loop.iter) if isinstance(n, ast.expr)}
             entered = _first_entered(steps, loop.body)
-            if (loop is assignment or texts & names) and entered is not None:
+            if (loop is statement or texts & names) and entered is not None:
                 yield _uneven_claim(script, shard, loop, *entered)
                 return
 
 
 def _is_shard(script: Script, node: ast.expr) -> bool:
-    """Return True for `files[rank::world]`, `islice(files, rank, None, world)`, `array_split(files,
-    world)[rank]`."""
+    """Return True for `files[rank::world]`, `islice(files, rank, None, world)`, `range(rank, n, world)` and
+    `array_split(files, world)[rank]`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         first, step, end = node.slice.lower, node.slice.step, node.slice.upper
-    elif isinstance(node, ast.Subscript):
+        return end is None and _takes_every(script, first, step)
+    if isinstance(node, ast.Subscript):
         value = node.value
-        is_split = isinstance(value, ast.Call) and ast.unparse(value.func).endswith("array_split")
-        return is_split and script.ranks.rank_kind(node.slice) == "number"
-    elif isinstance(node, ast.Call) and script.call_name(node.func) == "itertools.islice":
-        _, first, end, step = (*node.args, None, None, None, None)[:4]
-        if not isinstance(end, ast.Constant) or end.value is not None:
+        if not isinstance(value, ast.Call) or script.ranks.rank_kind(node.slice) != "number":
             return False
-        end = None
-    else:
+        by_ranks = any(_SIZE.search(ast.unparse(a)) for a in value.args[1:])
+        return by_ranks and ast.unparse(value.func).rpartition(".")[2] in _SPLITS
+    if not isinstance(node, ast.Call):
         return False
-    if first is None or step is None or end is not None:
+    if script.call_name(node.func) == "itertools.islice" and len(node.args) == 4:
+        end = node.args[2]
+        is_whole = isinstance(end, ast.Constant) and end.value is None
+        return is_whole and _takes_every(script, node.args[1], node.args[3])
+    if ast.unparse(node.func) == "range" and len(node.args) == 3:
+        return "len(" in ast.unparse(node.args[1]) and _takes_every(
+            script, node.args[0], node.args[2]
+        )
+    return False
+
+
+def _takes_every(script: Script, first: ast.expr | None, step: ast.expr | None) -> bool:
+    """Return True if a share begins at the rank, and goes on by the number of ranks."""
+    if first is None or step is None:
         return False
     return script.ranks.rank_kind(first) == "number" and bool(_SIZE.search(ast.unparse(step)))
 
 
-def _is_evened_out(script: Script, scope: ast.AST, shard: ast.expr) -> bool:
-    """Return True if something in the function may make the shares equal."""
-    first = getattr(scope, "lineno", 1)
-    last = getattr(scope, "end_lineno", None) or len(script.lines)
-    return any(
-        _EVENED_OUT.search(line.partition("#")[0]) for line in script.lines[first - 1 : last]
+def _is_evened_out(script: Script, scope: ast.AST, statement: ast.stmt) -> bool:
+    """Return True if something in the function or the class may make the shares equal."""
+    owner = next((a for a in script.ancestors(statement) if isinstance(a, ast.ClassDef)), scope)
+    first = getattr(owner, "lineno", 1)
+    last = getattr(owner, "end_lineno", None) or len(script.lines)
+    numbers = set(range(first, last + 1)) - set(
+        range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+        if isinstance(statement, ast.Assign)
+        else ()
+    )
+    return any(_EVENED_OUT.search(script.lines[n - 1].partition("#")[0]) for n in numbers)
+
+
+def _is_in_sampler(script: Script, shard: ast.expr) -> bool:
+    """Return True if a sampler's `__iter__` gives out the share."""
+    function = script.enclosing_function(shard)
+    owner = script.parents.get(function) if function is not None else None
+    return (
+        isinstance(owner, ast.ClassDef)
+        and function is not None
+        and function.name == "__iter__"
+        and any(ast.unparse(base).endswith("Sampler") for base in owner.bases)
+    )
+
+
+def _uneven_sampler_claim(script: Script, shard: ast.expr) -> Claim:
+    return Claim(
+        summary="this sampler gives some ranks one more than others where their number is no multiple of the "
+        "ranks': under DDP, the ranks with fewer leave the others in their last backward",
+        evidence=(script.evidence_for(shard),),
+        fix="batches = batches[: len(batches) // num_replicas * num_replicas]   # before each takes one",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(shard),
     )
 
 
@@ -281,6 +323,11 @@ _SHARE = (
     _HEAD + "mine = files[rank::world]\nfor name in mine:\n    loss = model(load(name))\n"
     "    loss.backward()\n"
 )
+_SAMPLER = (
+    "from torch.utils.data import Sampler\nclass Batches(Sampler):\n    def __iter__(self):\n"
+    "        batches = list(self.inner)\n"
+    "        for i in range(self.rank, len(batches), self.world_size):\n            yield batches[i]\n"
+)
 _NAMED = (
     "import lightning as L\nclass M(L.LightningModule):\n    def training_step(self, batch, i):\n"
     "        loss = self.net(batch['x'])\n        self.log(NAME, loss, sync_dist=True)\n"
@@ -372,6 +419,15 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
         check=_uneven_shards,
         fires_on={
             "every Nth file": (_SHARE, _UNEVEN),
+            "a tensor in parts": (
+                _SHARE.replace("files[rank::world]", "torch.split(files, ceil(n / world))[rank]"),
+                _UNEVEN,
+            ),
+            "a sampler": (
+                _SAMPLER,
+                "this sampler gives some ranks one more than others where their number is no multiple of "
+                "the ranks': under DDP, the ranks with fewer leave the others in their last backward",
+            ),
             "an iterator": (
                 _SHARE.replace("files[rank::world]", "islice(files, rank, None, world)").replace(
                     "import os", "from itertools import islice"
@@ -388,6 +444,11 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
             "the ranks agree on the number": _SHARE.replace(
                 "for name in mine", "n = least(all_gather(len(mine)))\nfor name in mine[:n]"
             ),
+            "a sampler that pads": _SAMPLER.replace(
+                "        for i",
+                "        batches += batches[: -len(batches) % self.world_size]\n        for i",
+            ),
+            "a text": _SHARE.replace("files[rank::world]", "name.split('/')[rank]"),
             "a share of something else": _SHARE.replace("rank::world", "rank::2"),
         },
     ),

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.evaluation import evaluate, resolve
-from allaboard.formats.python.script_ast import Script, call_argument
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.tf1_servers import cluster_jobs, plain_session, server_script
 
+_STARTS_TOKENS = ("get_chief_queue_runner", "get_init_tokens_op", "make_session_run_hook")
+"""Methods of SyncReplicasOptimizer by which a script starts its queue of tokens."""
 _INITIALISERS = (
     "tensorflow.global_variables_initializer",
     "tensorflow.initialize_all_variables",
@@ -22,6 +24,8 @@ def _initialised_by_all(facts: ScriptFacts) -> Iterator[Claim]:
     script = server_script(facts)
     if script is not None and "ps" in cluster_jobs(script):
         yield from _all_are_chief(script)
+    elif script is None and facts.is_piece and "SyncReplicasOptimizer" in facts.source:
+        yield from _all_are_chief(read_script(facts))  # several workers train together
     session = plain_session(script, facts.source) if script is not None else None
     if script is None or session is None or _is_for_one_task(script, session):
         return
@@ -96,9 +100,10 @@ def _synchronous_without_chief(facts: ScriptFacts) -> Iterator[Claim]:
         return
     session = plain_session(script, facts.source)
     optimizers = [c for n, c in script.calls if n.endswith(".SyncReplicasOptimizer")]
-    if session is None or not optimizers or "get_chief_queue_runner" in facts.source:
+    if not optimizers or any(word in facts.source for word in _STARTS_TOKENS):
         return
-    if "get_init_tokens_op" in facts.source:
+    if session is None:
+        yield from _managed_without_tokens(script, optimizers[0])
         return
     yield Claim(
         summary="SyncReplicasOptimizer needs a chief that hands out tokens, and a plain Session has none: "
@@ -109,6 +114,25 @@ def _synchronous_without_chief(facts: ScriptFacts) -> Iterator[Claim]:
         certainty=Certainty.LIKELY,
         where=script.place_of(session),
     )
+
+
+def _managed_without_tokens(script: Script, optimizer: ast.Call) -> Iterator[Claim]:
+    """Report a managed session of a synchronous job to which nobody gives the optimizer's hook."""
+    for name, call in script.calls:
+        short = name.rpartition(".")[2]
+        if short not in ("MonitoredTrainingSession", "Supervisor") or any(
+            k.arg is None for k in call.keywords
+        ):
+            continue
+        yield Claim(
+            summary=f"SyncReplicasOptimizer needs its queue of tokens to be started, and this {short} is not "
+            "told to: every worker waits for a token",
+            evidence=(script.evidence_for(call), script.evidence_for(optimizer)),
+            fix="tf.train.MonitoredTrainingSession(…, hooks=[opt.make_session_run_hook(is_chief)])",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
 
 
 def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
@@ -193,7 +217,8 @@ Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores,
 
 ## Why it matters
 The chief fills the queue of tokens with which workers wait for each other. In a plain `tf.Session` nothing
-starts that queue: all workers block in their first `train_op`, without a message.
+starts that queue, nor does a managed session without the optimizer's hook: all workers block in their first
+`train_op`, without a message.
 
 ## What to do
 Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`.
@@ -204,10 +229,17 @@ Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`
                 _HEAD + _SYNC + _SESSION,
                 "SyncReplicasOptimizer needs a chief that hands out tokens, and a plain Session has none: "
                 "every worker waits for a token",
-            )
+            ),
+            "managed without the hook": (
+                _HEAD + _SYNC + _MONITORED,
+                "SyncReplicasOptimizer needs its queue of tokens to be started, and this "
+                "MonitoredTrainingSession is not told to: every worker waits for a token",
+            ),
         },
         silent_on={
-            "managed": _HEAD + _SYNC + _MONITORED,
+            "managed with the hook": _HEAD
+            + _SYNC
+            + _MONITORED.replace("index == 0", "index == 0, hooks=[opt.make_session_run_hook(c)]"),
             "tokens by hand": _HEAD + _SYNC + "sess.run(opt.get_init_tokens_op())\n" + _SESSION,
         },
     ),

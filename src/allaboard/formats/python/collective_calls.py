@@ -146,6 +146,8 @@ LIGHTNING_METHODS = frozenset(
 )
 """What modules and callbacks of Lightning call on themselves and on their trainer: all processes take "
 "part."""
+LITE_METHODS = frozenset(f"self.{name}" for name in ("barrier", "save", "broadcast", "all_gather"))
+"""What a class derived from LightningLite calls on itself: all processes take part."""
 JOINT_PROPERTIES = frozenset(f"{prefix}trainer.log_dir" for prefix in ("", "self."))
 """Attributes of Lightning's trainer whose value it broadcasts whenever it is read [Trainer.log_dir]."""
 SYNCED_LOGS = frozenset(("self.log", "self.log_dict", "pl_module.log", "pl_module.log_dict"))
@@ -195,6 +197,7 @@ COLLECTIVE_CALLS = (
     | HOROVOD_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
+    | LITE_METHODS
     | JOINT_PROPERTIES
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
@@ -237,6 +240,7 @@ _OF_ALL_PROCESSES = (
     | CHECKPOINT_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
+    | LITE_METHODS
     | JOINT_PROPERTIES
     | SHARD_GATHERS
     | MPI_COLLECTIVES
@@ -269,6 +273,10 @@ def meets_other_ranks(name: str, script: Script) -> bool:
     source = "\n".join(script.lines)
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
+    if name in LITE_METHODS and "(LightningLite)" in source:
+        return True
+    if name in LITE_METHODS and name not in LIGHTNING_METHODS:
+        return False
     if name in LIGHTNING_METHODS | JOINT_PROPERTIES | SYNCED_LOGS:
         is_own = f"def {name.rpartition('.')[2]}(" in source
         return (

@@ -28,6 +28,8 @@ _RANK = re.compile(
     r"|process_id|_is_leader|node_id",
     re.I,
 )
+_USUAL_OBJECTS = {"accelerator": "accelerate.Accelerator", "fabric": "lightning.Fabric"}
+"""Names under which everybody passes these objects to functions, and what made them."""
 _STRATEGY = re.compile(r"tensorflow\.distribute\.(?:\w+\.)*\w*Strategy\(\)")
 
 
@@ -92,6 +94,9 @@ class Script:
             receiver = full_name(node.value, {})
             if receiver in self.assigned:
                 return f"{self.assigned[receiver]}().{node.attr}"
+            usual = _USUAL_OBJECTS.get(receiver.removeprefix("self."))
+            if usual and receiver not in self.names:
+                return f"{usual}().{node.attr}"
             full = full_name(node, self.names)
             return full or f"?.{node.attr}"
         return full_name(node, self.names)
