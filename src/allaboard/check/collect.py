@@ -199,7 +199,7 @@ def _start_problems(
     def view(process: Process) -> ConfigFacts:
         return resolve_material(path, process_material(process, path), known_sources)
 
-    for script in scripts:
+    for script in () if parsed.is_transcript else scripts:
         parsed.problems += [
             *sequential_starts(script, parsed.text, path, view),
             *port_conflicts(script, view),

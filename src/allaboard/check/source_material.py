@@ -48,6 +48,8 @@ class Parsed:
     inner_scripts: list[Script] = field(default_factory=list)
     """Shell scripts inside the file, as in a ConfigMap or after ``bash -c``."""
     text: str = ""
+    is_transcript: bool = False
+    """True if its commands stand behind prompts: they may be of several terminals."""
     is_mended: bool = False
     """True if the file is a Python script that does not parse, and what could be mended of it was read."""
     modules: GivenModules | None = None
@@ -225,7 +227,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
     from allaboard.check.shell_pitfalls import blank_templates, late_directives, torn_commands
     from allaboard.formats.shell.nested import read_nested_scripts
-    from allaboard.formats.shell.prompts import without_prompts
+    from allaboard.formats.shell.prompts import has_prompts, without_prompts
     from allaboard.formats.shell.sbatch_directives import keep_training_component
     from allaboard.formats.shell.script import read_shell, with_inner_commands
 
@@ -243,6 +245,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
                 ),
             )
         )
+    parsed.is_transcript = has_prompts(source.text)
     source = replace(source, text=without_prompts(source.text))
     script = read_shell(blank_templates(source.text), source.name)
     parsed.problems += [

@@ -170,6 +170,35 @@ RULE = Rule(
             ScriptFacts(source=_HEAD + "if rank == 0:\n    save()\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
         ),
+        "where transformers saves": (
+            ScriptFacts(
+                source=_FSDP
+                + "if self.args.should_save:\n    save(FSDP.optim_state_dict(model, opt))\n"
+            ),
+            "optim_state_dict is entered only where self.args.should_save: it waits for all ranks",
+        ),
+        "PyTorch's checkpoint": (
+            ScriptFacts(
+                source=_HEAD + "import torch.distributed.checkpoint as dcp\n"
+                "if rank == 0:\n    dcp.save(state, checkpoint_id='out')\n"
+            ),
+            "save is entered only where rank == 0: it waits for all ranks",
+        ),
+        "Ray Train's report": (
+            ScriptFacts(
+                source="from ray import train\n"
+                "if train.get_context().get_world_rank() == 0:\n    train.report({'loss': 1.0})\n"
+            ),
+            "report is entered only where train.get_context().get_world_rank() == 0: it waits for all "
+            "ranks",
+        ),
+        "in mpi4py": (
+            ScriptFacts(
+                source="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nrank = comm.Get_rank()\n"
+                "if rank == 0:\n    x = comm.bcast(x, root=0)\n"
+            ),
+            "bcast is entered only where rank == 0: it waits for all ranks",
+        ),
         "in JAX": (
             ScriptFacts(
                 source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"
@@ -539,6 +568,14 @@ RULE = Rule(
         ),
         "a loop that every rank ends": ScriptFacts(
             source=_HEAD + "while step < 9:\n    dist.barrier()\n"
+        ),
+        "both branches of mpi4py": ScriptFacts(
+            source="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nif comm.Get_rank() == 0:\n"
+            "    x = comm.bcast(x, root=0)\nelse:\n    x = comm.bcast(None, root=0)\n"
+        ),
+        "both branches of Ray Train": ScriptFacts(
+            source="from ray import train\nif train.get_context().get_world_rank() == 0:\n"
+            "    train.report(m, checkpoint=c)\nelse:\n    train.report(m)\n"
         ),
         "both branches": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n"

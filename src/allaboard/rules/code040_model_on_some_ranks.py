@@ -6,7 +6,7 @@ normalisation, and whatever else was registered as a buffer. A model that FSDP s
 Under `if rank == 0` the others do not take part: they wait in their next collective, often a barrier, which
 then pairs with this broadcast, and the job hangs. Keras' callbacks of Horovod meet all ranks in the same way,
 and so do `fit`, `evaluate` and `save` under MultiWorkerMirroredStrategy: its variables are summed up as they
-are saved.
+are saved. What `jax.pmap` made runs on the devices of all processes.
 
 ## What to do
 Let all ranks run it, or call the model inside of the wrapper, `model.module(...)`, where one rank runs a DDP
@@ -29,7 +29,7 @@ from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.wrapped_models import ModelRun, WrappedModels, find_run
 
 _WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "horovod",
-          "MultiWorkerMirroredStrategy", "deepspeed")  # fmt: skip
+          "MultiWorkerMirroredStrategy", "deepspeed", "pmap")  # fmt: skip
 """Words without which no model of a script meets other ranks."""
 _HOROVOD_CALLBACK = re.compile(
     r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
@@ -96,9 +96,13 @@ def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRu
     if condition.lineno != call.lineno:
         evidence.append(script.evidence_for(condition))
     line = f" in line {run.inner.lineno}" if run.inner is not call else ""
+    subject = (
+        f"{run.model}, which pmap runs on the devices of all processes,"
+        if run.wrapped.wrapper == "pmap"
+        else f"the {run.wrapped.wrapper} model {run.model}, {does},"
+    )
     return Claim(
-        summary=f"the {run.wrapped.wrapper} model {run.model}, {does}, runs{line} only where "
-        f"{script.reached_where(call, condition)}",
+        summary=f"{subject} runs{line} only where {script.reached_where(call, condition)}",
         evidence=tuple(evidence),
         fix=_corrected(script, call, run)
         if run.wrapped.wrapper == "DDP"
@@ -199,6 +203,14 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a function of pmap": (
+            ScriptFacts(
+                source="import jax\nstep = jax.pmap(f, axis_name='i')\ndef score(g, x):\n"
+                "    return g(x)\nif jax.process_index() == 0:\n    score(step, x)\n"
+            ),
+            "step, which pmap runs on the devices of all processes, runs in line 4 only where "
+            "jax.process_index() == 0",
+        ),
         "a validation in a function": (
             ScriptFacts(
                 source=_HEAD
@@ -270,6 +282,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a function of pmap on its own devices": ScriptFacts(
+            source="import jax\nstep = jax.pmap(f, devices=jax.local_devices())\n"
+            "if jax.process_index() == 0:\n    step(x)\n"
+        ),
         "DeepSpeed without shards": ScriptFacts(
             source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(net, config='zero1.json')\n"
             "if rank == 0:\n    print(engine(x))\n"

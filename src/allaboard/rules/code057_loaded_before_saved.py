@@ -64,6 +64,7 @@ def _written_before_made(script: Script, reach: CallGraph) -> Iterator[Claim]:
             or condition.orelse
             or script.is_after(making, condition)
             or not differs_between_ranks(script, reach, condition.test)
+            or not _asks_rank(script, condition.test)
         ):
             continue
         for statement in script.statements_after(condition):
@@ -75,6 +76,12 @@ def _written_before_made(script: Script, reach: CallGraph) -> Iterator[Claim]:
                 if script.rank_condition(writing) is None:
                     yield _folder_claim(script, making, condition, writing)
                 break
+
+
+def _asks_rank(script: Script, test: ast.expr) -> bool:
+    """Return True if a condition asks for the rank, and not only whether a folder named after it exists."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    return any(script.depends_on_rank(p) and "exists(" not in ast.unparse(p) for p in parts)
 
 
 def _made_folder(name: str, call: ast.Call) -> str:
@@ -175,6 +182,12 @@ RULE = Rule(
     silent_on={
         "a barrier after the folder": ScriptFacts(
             source=_HEAD + _FOLDER.replace("log =", "dist.barrier()\nlog =")
+        ),
+        "a folder of its own": ScriptFacts(
+            source=_HEAD
+            + _FOLDER.replace("rank == 0", "not os.path.exists(rank_out)").replace(
+                "(out", "(rank_out"
+            )
         ),
         "a folder that all make": ScriptFacts(source=_HEAD + _FOLDER.replace("if rank == 0: ", "")),
         "a file that is read": ScriptFacts(source=_HEAD + _FOLDER.replace("'w'", "'r'")),

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from allaboard.facts import Certainty, Claim, ScriptFacts
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Script, read_script
@@ -136,6 +136,42 @@ def _trained_beside(facts: ScriptFacts) -> Iterator[Claim]:
         return
 
 
+def _moved_to_the_cpu(facts: ScriptFacts) -> Iterator[Claim]:
+    if "DistributedDataParallel" not in facts.source or "cpu" not in facts.source:
+        return
+    script = read_script(facts)
+    for wrap, name, _ in _wrapped(script):
+        for _, call in script.calls:
+            moved = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+            if moved not in (name, f"{name}.module") or not _moves_to_cpu(call):
+                continue
+            loops = [a for a in script.ancestors(call) if isinstance(a, (ast.For, ast.While))]
+            backwards = [b for loop in loops for b in _backwards_in(loop)]
+            inside = {n for loop in loops for n in ast.walk(loop)}
+            if not backwards or any(w in inside for w, made, _ in _wrapped(script) if made == name):
+                continue
+            yield Claim(
+                summary=f"{moved} is moved to the CPU between steps: the hooks of DDP stay behind, and after "
+                "that each rank trains a model of its own",
+                evidence=(script.evidence_for(call), script.evidence_for(wrap)),
+                fix="copy.deepcopy(model.module).cpu()   # a copy; or wrap the model anew after moving it",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
+            return
+
+
+def _moves_to_cpu(call: ast.Call) -> bool:
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    to_cpu = bool(call.args) and ast.unparse(call.args[0]) in ("'cpu'", "torch.device('cpu')")
+    return method == "cpu" or (method == "to" and to_cpu)
+
+
+def _backwards_in(loop: ast.AST) -> list[ast.AST]:
+    return [n for n in ast.walk(loop) if isinstance(n, ast.Attribute) and n.attr == "backward"]
+
+
 def _is_run(script: Script, name: str, wrap: ast.Call) -> bool:
     """Return True if the wrapper is called or passed to something that may call it."""
     for _, call in script.calls:
@@ -224,6 +260,11 @@ _NET = """class Net(nn.Module):
 """
 _STEP = "for x in data:\n    loss = MODEL(x).sum()\n    loss.backward()\n    opt.step()\n"
 
+_MOVED = (
+    "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(net)\n"
+    "for x in data:\n    model(x).sum().backward()\n    model.cpu()\n"
+)
+
 RULES = {
     "code041_unused_parameters": script_rule(
         page="""DDP wraps a model with a layer that its forward never uses.
@@ -307,6 +348,37 @@ Call the wrapper in training. `model.module(...)` is for evaluation on one rank,
             "trained before it is wrapped": _HEAD
             + _STEP.replace("MODEL", "net")
             + "model = DDP(net)\ny = model.module(x)\n",
+        },
+    ),
+    "code064_moved_to_the_cpu": script_rule(
+        page="""A model in DDP is moved to the CPU between training steps.
+
+## Why it matters
+DDP averages gradients by hooks on the parameters that it saw when it wrapped the model. `.cpu()` moves the
+model in place, and replaces what those hooks are on: gradients are no longer averaged, without a message,
+also after the model is back on the GPU. So it is with `model.module.cpu().state_dict()` for a checkpoint.
+
+## What to do
+Move a copy, or the tensors of `state_dict()` one by one; or wrap the model anew.
+""",
+        check=_moved_to_the_cpu,
+        fires_on={
+            "for an index": (
+                _MOVED,
+                "model is moved to the CPU between steps: the hooks of DDP stay behind, and after that each "
+                "rank trains a model of its own",
+            ),
+            "for a checkpoint": (
+                _MOVED.replace("model.cpu()", "torch.save(model.module.cpu().state_dict(), 'm')"),
+                "model.module is moved to the CPU between steps: the hooks of DDP stay behind, and after "
+                "that each rank trains a model of its own",
+            ),
+        },
+        silent_on={
+            "after the training": _MOVED.replace("    model.cpu()", "model.cpu()"),
+            "a copy": _MOVED.replace("model.cpu()", "copy.deepcopy(model).cpu()"),
+            "a result": _MOVED.replace("model.cpu()", "loss.cpu()"),
+            "wrapped anew": _MOVED.replace("model.cpu()", "model.cpu()\n    model = DDP(net)"),
         },
     ),
 }

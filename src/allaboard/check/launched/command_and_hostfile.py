@@ -25,6 +25,7 @@ _DEEPSPEED_BARE = frozenset(
 )
 _WRITES = re.compile(r"(?:>|\btee\b)([^\n;|&]*)")
 _NAME = re.compile(r"[\w.-]+")
+_HOSTFILE_NAME = re.compile(r"\w*(?:hostfile|machinefile)\w*")
 _OVERSUBSCRIBES = re.compile(r"oversubscribe", re.IGNORECASE)
 
 
@@ -72,6 +73,13 @@ def _slot_problems(arguments: Sequence[Value], files: LaunchedFiles) -> Iterator
 
 def _deepspeed_problems(arguments: Sequence[Value], files: LaunchedFiles) -> Iterator[Problem]:
     flags = read_flags(arguments, _DEEPSPEED_BARE)
+    program = flags.program_words[0] if flags.program_words else None
+    if program is not None and _HOSTFILE_NAME.fullmatch(program.text.rpartition("/")[2]):
+        yield launch_problem(
+            program,
+            message=f"deepspeed takes {program.text} for the script: it has no flag before it",
+            correction=f"--hostfile={program.text}",
+        )
     machines, file = _machines(flags.values, files)
     if not machines:
         return

@@ -29,7 +29,9 @@ _DEEPSPEED_WITH_HOSTS = re.compile(
     r"|DLTS_HOSTFILE|/job/hostfile|\.deepspeed_env"
 )
 """DeepSpeed's launcher where it is told of hosts, or where only a run could tell."""
-_SUBMITS = re.compile(r"launch|submit|slurm|sweep|schedul|driver|hydra|dispatch|orchestrat", re.I)
+_SUBMITS = re.compile(
+    r"launch|submit|slurm|sweep|schedul|driver|hydra/|hydra\.launcher|dispatch|orchestrat", re.I
+)
 """Names of scripts and options by which a program starts the others itself."""
 _DEEPSPEED_REMEDY = (
     "scontrol show hostnames | sed 's/$/ slots=8/' > hosts; deepspeed --hostfile=hosts …   # slots: GPUs "

@@ -146,8 +146,6 @@ LIGHTNING_METHODS = frozenset(
 )
 """What modules and callbacks of Lightning call on themselves and on their trainer: all processes take "
 "part."""
-LITE_METHODS = frozenset(f"self.{name}" for name in ("barrier", "save", "broadcast", "all_gather"))
-"""What a class derived from LightningLite calls on itself: all processes take part."""
 JOINT_PROPERTIES = frozenset(f"{prefix}trainer.log_dir" for prefix in ("", "self."))
 """Attributes of Lightning's trainer whose value it broadcasts whenever it is read [Trainer.log_dir]."""
 SYNCED_LOGS = frozenset(("self.log", "self.log_dict", "pl_module.log", "pl_module.log_dict"))
@@ -178,7 +176,7 @@ _ENGINE_SAVES = ("save_16bit_model", "save_fp16_model", "_zero3_consolidated_16b
 SHARD_GATHERS = frozenset(
     (
         *(f"{name}().state_dict" for name in _FSDP),
-        *(f"{name}.full_optim_state_dict" for name in _FSDP),
+        *(f"{name}.{part}optim_state_dict" for name in _FSDP for part in ("", "full_")),
         *(f"torch.distributed.checkpoint.state_dict.{name}" for name in _STATE_FUNCTIONS),
         *(f"accelerate.Accelerator().{name}" for name in _SAVE_METHODS),
         *(f"transformers.{trainer}().save_model" for trainer in ("Trainer", "Seq2SeqTrainer")),
@@ -197,7 +195,6 @@ COLLECTIVE_CALLS = (
     | HOROVOD_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
-    | LITE_METHODS
     | JOINT_PROPERTIES
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
@@ -240,7 +237,6 @@ _OF_ALL_PROCESSES = (
     | CHECKPOINT_COLLECTIVES
     | TRAINER_CALLS
     | LIGHTNING_METHODS
-    | LITE_METHODS
     | JOINT_PROPERTIES
     | SHARD_GATHERS
     | MPI_COLLECTIVES
@@ -273,10 +269,6 @@ def meets_other_ranks(name: str, script: Script) -> bool:
     source = "\n".join(script.lines)
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
-    if name in LITE_METHODS and "(LightningLite)" in source:
-        return True
-    if name in LITE_METHODS and name not in LIGHTNING_METHODS:
-        return False
     if name in LIGHTNING_METHODS | JOINT_PROPERTIES | SYNCED_LOGS:
         is_own = f"def {name.rpartition('.')[2]}(" in source
         return (

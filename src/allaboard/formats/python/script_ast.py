@@ -25,7 +25,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _RANK = re.compile(
     r"rank|is_main|main_process|is_master|master_process|is_chief|process_index|task_id|task_index"
     r"|is_global_zero|process_zero|get_ordinal"
-    r"|process_id|_is_leader|node_id",
+    r"|process_id|_is_leader|node_id|args\.should_save|args\.should_log",
     re.I,
 )
 _USUAL_OBJECTS = {"accelerator": "accelerate.Accelerator", "fabric": "lightning.Fabric"}
@@ -44,6 +44,8 @@ class Script:
         self.names = imported_names(self.tree)
         self.ranks = RankDataflow(self.tree, self.names)
         expand_unpacked_arguments(self.tree, self.ranks)
+        self._is_lite = "(LightningLite)" in facts.source
+        """True if a class is Lightning's older Fabric, and calls its methods on itself."""
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
@@ -94,7 +96,9 @@ class Script:
             receiver = full_name(node.value, {})
             if receiver in self.assigned:
                 return f"{self.assigned[receiver]}().{node.attr}"
-            usual = _USUAL_OBJECTS.get(receiver.removeprefix("self."))
+            usual = _USUAL_OBJECTS.get(receiver.removeprefix("self."), "")
+            if receiver == "self" and self._is_lite:
+                usual = "lightning.Fabric"
             if usual and receiver not in self.names:
                 return f"{usual}().{node.attr}"
             full = full_name(node, self.names)

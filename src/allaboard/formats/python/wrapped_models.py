@@ -40,7 +40,7 @@ class WrappedModel(NamedTuple):
     """A variable that holds a wrapped model."""
 
     wrapper: str
-    """"DDP" or "FSDP"."""
+    """"DDP", "FSDP", "ZeRO-3" or "pmap"."""
     meets_in_forward: bool
     """True if its forward meets the other ranks; else only its backward does."""
 
@@ -166,6 +166,8 @@ def _wrapped(script: Script, value: ast.expr) -> WrappedModel | None:
         return WrappedModel("FSDP", True)
     if name == "deepspeed.initialize":
         return WrappedModel("ZeRO-3", True) if _ZERO_3.search("\n".join(script.lines)) else None
+    if name == "jax.pmap" and call_argument(value, "devices", -1) is None:
+        return WrappedModel("pmap", True)
     if name != _DDP:
         return None
     broadcasts = call_argument(value, "broadcast_buffers", 4)

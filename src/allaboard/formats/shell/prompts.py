@@ -17,6 +17,12 @@ _PROMPT = re.compile(
 _FENCE = re.compile(r"[ \t]{0,8}```[\w-]{0,20}[ \t]*\Z")
 
 
+def has_prompts(text: str) -> bool:
+    """Return True if commands of launchers or of Python stand behind prompts: a copy of one terminal or of
+    several, whose commands need not run one after the other."""
+    return any(map(_PROMPT.match, text.split("\n")))
+
+
 def without_prompts(text: str) -> str:
     """Return the text with blanks for prompts before commands of launchers and of Python, and for fences;
     every character stays at its place."""

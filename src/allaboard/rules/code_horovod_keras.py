@@ -1,0 +1,146 @@
+"""Mistakes in what Keras gets under Horovod: each rule reports one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
+from allaboard.formats.python.script_rule import script_rule
+
+_AVERAGE = "MetricAverageCallback"
+_SHARES = re.compile(r"\.shard\(|\[\s*(?:hvd\.)?rank\(\)\s*:|\[\s*rank\s*::|hvd\.rank\(\)\s*::")
+"""Matches what gives each process data of its own."""
+
+
+def _stops_by_own_metric(facts: ScriptFacts) -> Iterator[Claim]:
+    if "horovod" not in facts.source or "EarlyStopping" not in facts.source:
+        return
+    if _AVERAGE in facts.source or "allreduce" in facts.source:
+        return
+    script = read_script(facts)
+    for name, call in script.calls:
+        if name.rpartition(".")[2] != "EarlyStopping" or script.rank_condition(call) is not None:
+            continue
+        monitor = call_argument(call, "monitor", 0)
+        watched = str(monitor.value) if isinstance(monitor, ast.Constant) else "val_loss"
+        if watched.startswith("val") and not _SHARES.search(facts.source):
+            continue  # of the same data, all processes have the same loss
+        yield Claim(
+            summary=f"each process stops by its own {watched}, which nothing averages: the first that stops "
+            "leaves the others in their next allreduce",
+            evidence=(script.evidence_for(call),),
+            fix="hvd.callbacks.MetricAverageCallback(),   # in the list, before EarlyStopping",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+
+
+def _validates_on_some(facts: ScriptFacts) -> Iterator[Claim]:
+    if "horovod" not in facts.source or _AVERAGE not in facts.source:
+        return
+    script = read_script(facts)
+    for call in script.method_calls("fit", "fit_generator"):
+        given = call_argument(call, "validation_data")
+        origin = _given_to_some(script, given) if given is not None else None
+        if origin is None or script.rank_condition(call) is not None:
+            continue
+        yield Claim(
+            summary="only some processes get validation_data, and MetricAverageCallback averages val_loss "
+            "over all: they wait for the others in it",
+            evidence=(script.evidence_for(call), script.evidence_for(origin)),
+            fix="validation_data=…   # on every process; its own share is enough",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+
+
+def _given_to_some(script: Script, given: ast.expr) -> ast.AST | None:
+    """Return where the rank decides whether an argument is None; None if it does not."""
+    if isinstance(given, ast.IfExp):
+        is_none = [
+            isinstance(v, ast.Constant) and v.value is None for v in (given.body, given.orelse)
+        ]
+        return given if any(is_none) and script.depends_on_rank(given.test) else None
+    if not isinstance(given, ast.Name):
+        return None
+    values = [v for v in script.ranks.bound_values(given) if v is not None]
+    if len(values) == 1 and isinstance(values[0], ast.IfExp):
+        return _given_to_some(script, values[0])
+    absent = [v for v in values if isinstance(v, ast.Constant) and v.value is None]
+    present = [v for v in values if v not in absent and script.rank_condition(v) is not None]
+    return present[0] if absent and present else None
+
+
+_HEAD = "import horovod.tensorflow.keras as hvd\nfrom tensorflow import keras\nhvd.init()\n"
+_STOPS = (
+    _HEAD + "val = data.shard(hvd.size(), hvd.rank())\n"
+    "calls = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), keras.callbacks.EarlyStopping()]\n"
+    "model.fit(x, validation_data=val, callbacks=calls)\n"
+)
+_SOME = (
+    _HEAD + "calls = [hvd.callbacks.MetricAverageCallback()]\n"
+    "if hvd.rank() == 0:\n    val = load()\nelse:\n    val = None\n"
+    "model.fit(x, validation_data=val, callbacks=calls)\n"
+)
+
+RULES = {
+    "code065_stops_by_own_metric": script_rule(
+        page="""Under Horovod, each process stops early by a metric of its own.
+
+## Why it matters
+Keras's EarlyStopping looks at the metrics of its own process. If each validates on its own share of the data,
+one process stops in an epoch in which the others go on: they wait for it in their next allreduce.
+
+## What to do
+Put `hvd.callbacks.MetricAverageCallback()` into the list of callbacks, before EarlyStopping.
+""",
+        check=_stops_by_own_metric,
+        fires_on={
+            "shares of the validation data": (
+                _STOPS,
+                "each process stops by its own val_loss, which nothing averages: the first that stops leaves "
+                "the others in their next allreduce",
+            )
+        },
+        silent_on={
+            "averaged": _STOPS.replace(
+                "calls = [", "calls = [hvd.callbacks.MetricAverageCallback(), "
+            ),
+            "all validate on all": _STOPS.replace(".shard(hvd.size(), hvd.rank())", ""),
+            "one process": _STOPS.replace("horovod", "other"),
+        },
+    ),
+    "code066_validates_on_some": script_rule(
+        page="""Under Horovod, only some processes validate, and all of them average their metrics.
+
+## Why it matters
+MetricAverageCallback averages each metric over all processes at the end of an epoch. A process without
+validation data has no `val_loss`: the others wait for it there.
+
+## What to do
+Give every process validation data, at best a share of its own.
+""",
+        check=_validates_on_some,
+        fires_on={
+            "rank 0 validates": (
+                _SOME,
+                "only some processes get validation_data, and MetricAverageCallback averages val_loss over "
+                "all: they wait for the others in it",
+            ),
+            "in one expression": (
+                _SOME.replace("=val,", "=load() if hvd.rank() == 0 else None,"),
+                "only some processes get validation_data, and MetricAverageCallback averages val_loss over "
+                "all: they wait for the others in it",
+            ),
+        },
+        silent_on={
+            "all validate": _SOME.replace("val = None", "val = load()"),
+            "by an option": _SOME.replace("hvd.rank() == 0", "args.validate"),
+            "nothing is averaged": _SOME.replace("MetricAverageCallback", "Other"),
+        },
+    ),
+}
