@@ -199,6 +199,19 @@ RULE = Rule(
             ),
             "bcast is entered only where rank == 0: it waits for all ranks",
         ),
+        "in detectron2": (
+            ScriptFacts(
+                source="from detectron2.utils import comm\nif comm.is_main_process():\n"
+                "    save()\n    comm.synchronize()\n"
+            ),
+            "synchronize is entered only where comm.is_main_process(): it waits for all ranks",
+        ),
+        "in DeepSpeed": (
+            ScriptFacts(
+                source="import deepspeed.comm as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n"
+            ),
+            "barrier is entered only where dist.get_rank() == 0: it waits for all ranks",
+        ),
         "in JAX": (
             ScriptFacts(
                 source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"

@@ -27,7 +27,9 @@ _SEVERAL_DEVICES = re.compile(
 """Matches the arguments by which Lightning's trainer starts several processes."""
 _AVERAGES = re.compile(r"Distributed\w*Optimizer|allreduce|DistributedGradientTape")
 """Matches what averages gradients under Horovod."""
-_SAME_START = re.compile(r"broadcast|elastic|seed|load_state_dict|from_pretrained|torch\.load|restore")
+_SAME_START = re.compile(
+    r"broadcast|elastic|seed|load_state_dict|from_pretrained|torch\.load|restore"
+)
 """Matches what may give all processes the same initial weights."""
 
 

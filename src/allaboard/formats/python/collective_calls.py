@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from allaboard.formats.python.script_ast import Script
 
+_TORCH_MODULES = (
+    *("torch.distributed", "deepspeed.comm", "ignite.distributed", "composer.utils.dist"),
+    "mmengine.dist",
+)
+"""PyTorch's collectives, and libraries that have them under the same names."""
 TORCH_COLLECTIVES = frozenset(
-    f"torch.distributed.{name}"
+    f"{module}.{name}"
+    for module in _TORCH_MODULES
     for name in (
         *("barrier", "all_reduce", "broadcast", "all_gather", "reduce", "gather", "scatter"),
         *("reduce_scatter", "all_to_all", "all_gather_object", "broadcast_object_list"),
@@ -19,6 +25,19 @@ TORCH_COLLECTIVES = frozenset(
         *("scatter_object_list", "all_to_all_single"),
     )
 )
+LIBRARY_COLLECTIVES = frozenset(
+    (
+        *(
+            f"detectron2.utils.comm.{name}"
+            for name in ("synchronize", "all_gather", "gather", "reduce_dict", "shared_random_seed")
+        ),
+        *(
+            f"mmengine.dist.{name}"
+            for name in ("collect_results", "all_reduce_dict", "sync_random_seed")
+        ),
+    )
+)
+"""Collectives of libraries on PyTorch under names of their own."""
 CHECKPOINTER_CALLS = frozenset(
     f"torch.distributed.checkpoint.{name}"
     for name in ("save", "load", "async_save", "save_state_dict", "load_state_dict")
@@ -199,6 +218,7 @@ COLLECTIVE_CALLS = (
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
     | CHECKPOINTER_CALLS
+    | LIBRARY_COLLECTIVES
     | MPI_COLLECTIVES
 )
 FRAMEWORK_WORDS = (
@@ -213,6 +233,10 @@ FRAMEWORK_WORDS = (
     "deepspeed",
     "mpi4py",
     "ray",
+    "ignite",
+    "composer",
+    "mmengine",
+    "detectron2",
 )
 """Words without which a script calls none of them."""
 _GROUP_POSITIONS = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
