@@ -46,8 +46,9 @@ def screen(actions: list[list[object]], columns: int = 40, end: str = "leave") -
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [sys.executable, "-c", DRAW, json.dumps(actions), end], stdout=theirs, stderr=theirs
-    )
+        [sys.executable, "-c", DRAW, json.dumps(actions), end],
+        stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
     os.close(theirs)
     data = b""
     deadline = time.monotonic() + 30

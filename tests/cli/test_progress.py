@@ -27,13 +27,18 @@ sys.stderr.write("\\r100%|done\\n")
 """
 
 
-def on_terminal(words: list[str], folder: Path, columns: int = 90) -> list[tuple[float, str]]:
-    """Run the command with a terminal; return what it wrote, with the time of arrival."""
+def on_terminal(
+    words: list[str], folder: Path, columns: int = 90, code: int = 0, kind: str = "xterm"
+) -> list[tuple[float, str]]:
+    """Run the command with a terminal; return what it wrote, with the time of arrival.
+
+    ``code``: the exit code that it must have. ``kind``: the terminal's name."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
         [sys.executable, "-m", "allaboard", "run", "--run-dir", "run", *words],
         stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, cwd=folder, start_new_session=True,
+        env={**os.environ, "TERM": kind},
     )  # fmt: skip
     os.close(theirs)
     parts = []
@@ -43,7 +48,7 @@ def on_terminal(words: list[str], folder: Path, columns: int = 90) -> list[tuple
         except OSError:
             break
     os.close(ours)
-    assert process.wait(60) == 0, parts
+    assert process.wait(60) == code, parts
     return parts
 
 
@@ -81,6 +86,14 @@ def test_quiet_says_nothing_of_a_run_that_went_well(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("print('hello')")
     text = "".join(p for _, p in on_terminal(["-q", "--no-prefix", "x.py"], tmp_path))
     assert re.sub(r"\x1b\[\S|\r", "", text) == "hello\n"
+
+
+def test_a_terminal_that_obeys_no_escapes_gets_none(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text("print('hello')\nraise SystemExit('no such file')")
+    text = "".join(p for _, p in on_terminal(["-n", "2", "x.py"], tmp_path, code=1, kind="dumb"))
+    assert "[0] hello\r\n" in text and "[1] hello\r\n" in text
+    assert "failed after" in text and "\x1b" not in text
+    assert "\r" not in text.replace("\r\n", "")
 
 
 def test_a_show_that_means_nothing_is_named(tmp_path: Path) -> None:

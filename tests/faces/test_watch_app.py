@@ -28,6 +28,8 @@ from watched import PlayedSource, hanging_snapshot, healthy_snapshot, stacks, st
 DRAWN_BY = "8.2.8"
 """Version of textual, as in constraints-ci.txt, that has drawn the pictures: another draws a little
 differently."""
+MIN_CONTRAST = 4.5
+"""Contrast of text that most people can read (WCAG 2.2, 1.4.3)."""
 KEY_S = 0.1
 """Seconds within which a key is to be answered."""
 
@@ -51,6 +53,23 @@ def show(
 def screen_text(app: WatchApp) -> str:
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def contrast(app: WatchApp, text: str) -> float:
+    """The contrast of the piece that begins with this text, as WCAG 2.2 computes it."""
+    pieces = [s for strip in app.screen._compositor.render_strips() for s in strip]
+    (style, *_) = [s.style for s in pieces if s.text.strip().startswith(text)]
+    assert style is not None and style.color is not None and style.bgcolor is not None
+    lights = sorted(_luminance(c.get_truecolor()) for c in (style.color, style.bgcolor))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def _luminance(colour: tuple[int, int, int]) -> float:
+    linear = [
+        v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
+        for v in (channel / 255 for channel in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_errors_stand_first_and_are_unfolded() -> None:
@@ -224,6 +243,8 @@ def test_without_colours_letters_and_reverse_remain(monkeypatch: pytest.MonkeyPa
     async def scenario(app: WatchApp, pilot: Pilot[Any]) -> None:
         assert app.no_color
         assert "wXw" in screen_text(app)
+        for piece in ("stalled for", "error HANG001", "w", "X", "no progress"):
+            assert contrast(app, piece) > MIN_CONTRAST, piece
 
     show(PlayedSource(hanging_snapshot()), scenario)
 

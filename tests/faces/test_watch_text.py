@@ -43,7 +43,9 @@ from allaboard.facts import (
     ServerState,
     Snapshot,
 )
+from allaboard.feed.messages import FindingMessage
 from watched import (
+    AT,
     PlayedSource,
     course,
     hanging_snapshot,
@@ -251,6 +253,7 @@ def test_lines_for_a_terminal_that_draws_nothing() -> None:
     source = PlayedSource(
         healthy_snapshot(), healthy_snapshot(), hanging_snapshot(), hanging_snapshot()
     )
+    source.played += [FindingMessage(finding=stopped_finding())] * 2
     lines: list[str] = []
     playing: RunSource = source  # type: ignore[assignment]
     last = asyncio.run(follow_line_by_line(playing, lines.append, 100, now=lambda: 5.0))
@@ -258,3 +261,4 @@ def test_lines_for_a_terminal_that_draws_nothing() -> None:
     assert sum("running" in line for line in lines) == 1
     assert sum("stalled" in line for line in lines) == 1
     assert lines[0] == "watching /runs/j"
+    assert sum(line.startswith(f"{AT} error HANG001 stopped: worker 1") for line in lines) == 1

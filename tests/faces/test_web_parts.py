@@ -126,6 +126,15 @@ def test_a_page_gets_the_rows_and_numbers_that_it_shows() -> None:
     assert json.loads(state.messages["pages"])["pages"] == {"HANG001": "page of HANG001"}
 
 
+def test_in_a_job_that_trains_nobody_is_marked_as_awaited() -> None:
+    """Of ranks that train, the fastest are always ahead of the others by a call."""
+    snapshot = healthy_snapshot(3)
+    ranks = tuple(msgspec.structs.replace(r, awaited_by=1) for r in snapshot.ranks)
+    state = new_state()
+    state.apply(SnapshotMessage(snapshot=msgspec.structs.replace(snapshot, ranks=ranks)))
+    assert json.loads(state.picture(View()) or b"")["awaited"] == []
+
+
 def test_control_characters_and_bytes_do_not_reach_the_page() -> None:
     nasty = "a\x1b[31m\u202eb\x00\udcff"
     finding = stopped_finding(summary=nasty, evidence=(Evidence(nasty, nasty),), fix=f"{nasty}\nb")

@@ -12,6 +12,7 @@ from allaboard.facts import (
     Op,
     Outcome,
     Report,
+    RoundReport,
     Severity,
     Spent,
     Stage,
@@ -78,6 +79,25 @@ def test_the_first_error_is_shown_again_else_the_first_warning() -> None:
     assert closing_finding(hang_report(note, passed, warning, error)) == error
     assert closing_finding(hang_report(note, passed, warning)) == warning
     assert closing_finding(hang_report(note, passed)) is None
+
+
+def test_a_finding_of_the_last_round_comes_before_those_of_rounds_that_are_over() -> None:
+    def at(seconds: int, severity: Severity = Severity.ERROR) -> Finding:
+        made = finding(severity, f"after {seconds} s")
+        return msgspec.structs.replace(made, at=f"2026-11-25T20:44:{seconds:02}.500Z")
+
+    first = RoundReport(
+        number=0, outcome=Outcome.HANG, reason="stopped", seconds=20.0, decision="restart", again=True,
+        delay=5.0,
+    )  # fmt: skip
+    last = msgspec.structs.replace(first, number=1, again=False, delay=0.0)
+    restarted = {"started": "2026-11-25T20:44:00.000Z", "rounds": (first, last)}
+    report = msgspec.structs.replace(hang_report(at(10), at(24), at(26), at(27)), **restarted)
+    assert closing_finding(report) == at(26)
+    report = msgspec.structs.replace(hang_report(at(10), at(26, Severity.WARNING)), **restarted)
+    assert closing_finding(report) == at(10)
+    report = msgspec.structs.replace(report, started="a while ago")
+    assert closing_finding(report) == at(10)
 
 
 def test_the_lines_are_in_order() -> None:

@@ -86,7 +86,7 @@ def test_a_hang_says_who_and_where_and_what_will_be_done() -> None:
     findings = (finding(Severity.INFO, summary="a remark"), finding())
     made = snapshot(findings=findings, phase=RunPhase.STALLED, silent_s=30.4)
     assert (
-        status_line(made, ends_in_s=270)
+        status_line(made, countdown="ends in 4:30")
         == "hanging for 30 s: worker 1 is asleep at train.py:41 (HANG005) · ends in 4:30 · 3:12"
     )
 

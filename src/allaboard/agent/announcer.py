@@ -58,7 +58,7 @@ class Announcer:
         """Readers of the feed, besides the terminal and the journal; None for none."""
         self._verbose, self._quiet = verbose, quiet
         self._script = script
-        self._colour = terminal.is_tty and "NO_COLOR" not in os.environ
+        self._colour = terminal.is_tty and not os.environ.get("NO_COLOR")
 
     def write_line(self, text: str, to_terminal: bool = True) -> None:
         """Write one note to the journal and, with ``to_terminal``, print it.

@@ -19,7 +19,7 @@ from allaboard.policy.end.end_policy import EndPolicy
 
 def build_settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
     """Return the settings of the job state. ``restarted`` counts the restarts before this attempt."""
-    policy = _end_policy(options)
+    policy = end_policy(options)
     # The script says itself who is who, and what it starts is all that this agent sees.
     may_span_agents = launch.plan.gate == "local" and options.joined is None
     outside_step = read_batch_shell(os.environ)
@@ -42,7 +42,8 @@ def build_settings(launch: Launch, options: Options, restarted: int) -> JobSetti
     )
 
 
-def _end_policy(options: Options) -> EndPolicy:
+def end_policy(options: Options) -> EndPolicy:
+    """Return when these options allow the job to be ended."""
     return EndPolicy(
         only_observes=options.observe,
         stop_on_hang=options.stop_on_hang,

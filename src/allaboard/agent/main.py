@@ -13,6 +13,7 @@ from allaboard.agent.announcer import Announcer
 from allaboard.agent.attempt import Attempt
 from allaboard.agent.attempt_history import AttemptHistory
 from allaboard.agent.background_check import BackgroundCheck
+from allaboard.agent.coordinator_settings import end_policy
 from allaboard.agent.exit_decision import decide_exit
 from allaboard.agent.final_report import assemble_report
 from allaboard.agent.journal import Journal
@@ -79,7 +80,8 @@ class Agent:
             self.announcer.print_line,
             launch.started_at,
             "off" if is_silent else options.progress,
-            options.hang_after if options.stop_on_hang else None,
+            end_policy(options),
+            options.restarts.max_restarts,
         )
         self.signals = JobSignals(options.scheduler, self.clock)
         self.standby_ranks = StandbyRanks(launch.plan.standby_ranks)

@@ -145,7 +145,7 @@ def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
 
         return as_sarif(findings, Path.cwd(), _rule_page)
     from allaboard.report import check_report
-    from allaboard.report.plain_text import output_width
+    from allaboard.report.plain_text import output_width, shows_colours
 
     if options.format == "json":
         return check_report.as_json(findings, subjects)
@@ -155,7 +155,7 @@ def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
         nothing=gathered.is_empty,
         fixes=options.fix_suggestions,
         verbose=options.verbose,
-        colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,
+        colour=shows_colours(sys.stdout),
         width=output_width(sys.stdout.fileno()),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -185,10 +184,10 @@ def _diagnose_and_print(
         diagnosis = with_shown_names(diagnosis, shown_names)
     from allaboard.formats.secret_hints import redact
     from allaboard.report.diagnosis import as_json, as_text
-    from allaboard.report.plain_text import output_width
+    from allaboard.report.plain_text import output_width, shows_colours
 
     found, diagnosis = diagnosis, redact(diagnosis)
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = shows_colours(sys.stdout)
     text = (
         as_json(diagnosis)
         if options.format == "json"

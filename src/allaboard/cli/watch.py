@@ -94,13 +94,13 @@ def _print_once(source: RunSource, output_format: str) -> int:
     from allaboard.faces.watch.once import snapshot_json, snapshot_text
     from allaboard.faces.watch.run_source import fetch_snapshot
     from allaboard.faces.watch.run_summary import is_well
-    from allaboard.report.plain_text import output_width
+    from allaboard.report.plain_text import output_width, shows_colours
 
     snapshot = asyncio.run(fetch_snapshot(source))
     if output_format == "json":
         write_output(snapshot_json(snapshot))
     else:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        colour = shows_colours(sys.stdout)
         write_output(snapshot_text(snapshot, output_width(STDOUT), colour))
     return 0 if is_well(snapshot) else NOT_WELL_EXIT_CODE
 

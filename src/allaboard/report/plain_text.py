@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TextIO
 
 DEFAULT_WIDTH = 100
 """Columns of a line where nothing says how wide the output is: a pipe, a file, a batch job."""
@@ -33,6 +34,16 @@ def output_width(stream: int) -> int:
         return max(MIN_WIDTH, os.get_terminal_size(stream).columns or DEFAULT_WIDTH)
     except OSError:
         return DEFAULT_WIDTH
+
+
+def obeys_escapes(stream: TextIO) -> bool:
+    """Return True if the stream is a terminal that can move its cursor and change colours."""
+    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def shows_colours(stream: TextIO) -> bool:
+    """Return True if text on this stream may be coloured (https://no-color.org)."""
+    return obeys_escapes(stream) and not os.environ.get("NO_COLOR")
 
 
 def wrap_words(text: str, width: int, prefix: str = "", indent: str = "") -> list[str]:

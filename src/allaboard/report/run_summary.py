@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from allaboard.facts import Finding, Outcome, Report, Severity
 from allaboard.report.finding_text import finding_title
 from allaboard.report.phases import phase_lines, step_lines
@@ -49,13 +51,24 @@ def closing_finding(report: Report) -> Finding | None:
     """Return the finding that the last lines show again in full: the first error, else the first warning.
 
     Hours of output may have passed since it was announced. One that is resolved, and notes, are not repeated.
+    Those of the last round come first: what is to be done about a round before it is about processes that
+    are gone.
     """
     present = [f for f in report.findings if f.over is None]
     for severity in (Severity.ERROR, Severity.WARNING):
-        finding = next((f for f in present if f.severity is severity), None)
-        if finding is not None:
-            return finding
+        weighty = [f for f in present if f.severity is severity]
+        if weighty:
+            return next((f for f in weighty if _is_of_last_round(f, report)), weighty[0])
     return None
+
+
+def _is_of_last_round(finding: Finding, report: Report) -> bool:
+    earlier_s = sum(r.seconds + r.delay for r in report.rounds[:-1])
+    try:
+        begun = datetime.fromisoformat(report.started) + timedelta(seconds=earlier_s)
+        return datetime.fromisoformat(finding.at) >= begun
+    except (ValueError, TypeError):  # a report of somebody else: no time, or one without a zone
+        return False
 
 
 def location_line(report: Report, has_page: bool = True) -> str:

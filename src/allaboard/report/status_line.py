@@ -23,15 +23,15 @@ class _Part(NamedTuple):
     """Its importance: in a narrow terminal those with the highest number are left out first."""
 
 
-def status_line(snapshot: Snapshot, width: int = 0, ends_in_s: float | None = None) -> str:
+def status_line(snapshot: Snapshot, width: int = 0, countdown: str = "") -> str:
     """Return the line, of at most ``width`` characters; less important parts are left out; 0: all.
 
-    ``ends_in_s``: seconds after which the job is ended if it goes on hanging; None if it is not.
+    ``countdown``: what is done, and when, if the job goes on hanging, as "ends in 4:30"; "" if nothing is.
     """
     run = snapshot.run
     elapsed = _Part(format_elapsed(run.elapsed_s), 1)
     if run.phase is RunPhase.STALLED:
-        parts = [_Part(_hang_text(snapshot), 0), *_countdown(ends_in_s), elapsed]
+        parts = [_Part(_hang_text(snapshot), 0), *_countdown(countdown), elapsed]
     elif run.phase is RunPhase.ENDING:
         parts = [_Part(f"ending: {clean(run.reason)}" if run.reason else "ending", 0), elapsed]
     elif run.phase is RunPhase.STARTING or not run.step:
@@ -98,8 +98,8 @@ def _leading_finding(snapshot: Snapshot) -> Finding | None:
     )
 
 
-def _countdown(ends_in_s: float | None) -> list[_Part]:
-    return [] if ends_in_s is None else [_Part(f"ends in {format_elapsed(max(0, ends_in_s))}", 0)]
+def _countdown(text: str) -> list[_Part]:
+    return [_Part(text, 0)] if text else []
 
 
 def _start_text(snapshot: Snapshot) -> str:

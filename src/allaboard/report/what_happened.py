@@ -40,9 +40,9 @@ def headline(snapshot: Snapshot) -> str:
     return _STANDS[run.phase]
 
 
-def what_happened(snapshot: Snapshot) -> tuple[str, str, str]:
-    """Return the three sentences."""
-    return _course(snapshot), _cause(snapshot), _progress(snapshot)
+def what_happened(snapshot: Snapshot, main: Finding | None = None) -> tuple[str, str, str]:
+    """Return the three sentences. ``main``: the finding that explains the run; None: `main_finding`."""
+    return _course(snapshot), _cause(snapshot, main), _progress(snapshot)
 
 
 def _course(snapshot: Snapshot) -> str:
@@ -71,8 +71,8 @@ def _restarts(snapshot: Snapshot) -> str:
     return f"; meanwhile it was started again {count}: {reason}"
 
 
-def _cause(snapshot: Snapshot) -> str:
-    finding = main_finding(snapshot.findings)
+def _cause(snapshot: Snapshot, main: Finding | None) -> str:
+    finding = main or main_finding(snapshot.findings)
     if finding is not None:
         likely = "" if finding.certainty == "certain" else f" ({finding.certainty})"
         other_count = len(snapshot.findings) + snapshot.findings_left_out - 1

@@ -8,9 +8,11 @@ from typing import Protocol
 
 from allaboard.agent.output.terminal import LineSink
 from allaboard.facts import RunPhase, Snapshot
+from allaboard.policy.end.end_forecast import forecast_end
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.job_state_port import JobStatusPort
 from allaboard.report.plain_text import output_width
-from allaboard.report.status_line import status_line
+from allaboard.report.status_line import format_elapsed, status_line
 
 STDERR = 2
 """File descriptor of the terminal's bottom line."""
@@ -23,6 +25,10 @@ SETTLE_S = 2.0
 """Seconds for which a change must last before it is a line: several members change one after the other."""
 
 
+NEVER_ENDS = EndPolicy()
+"""Policy of a job that may stand still for as long as it likes."""
+
+
 class SnapshotSource(Protocol):
     """The part of the feed that the display uses."""
 
@@ -33,8 +39,8 @@ class SnapshotSource(Protocol):
 class ProgressDisplay:
     """What a run shows of its progress.
 
-    ``write_text`` prints a line of text. ``mode`` is "auto", "line" or "off". ``hang_after``: seconds after
-    which a hang ends the job; None if it does not.
+    ``write_text`` prints a line of text. ``mode`` is "auto", "line" or "off". ``policy`` and ``max_restarts``
+    say what is done about a job that stands still.
     """
 
     def __init__(
@@ -44,11 +50,12 @@ class ProgressDisplay:
         write_text: Callable[[str], None],
         started_at: float,
         mode: str = "auto",
-        hang_after: float | None = None,
+        policy: EndPolicy = NEVER_ENDS,
+        max_restarts: int = 0,
     ) -> None:
         self._terminal, self._source, self._write_text = terminal, source, write_text
         self._lines = ProgressLines(started_at)
-        self._hang_after = hang_after
+        self._policy, self._max_restarts = policy, max_restarts
         self._has_status = mode == "auto" and terminal.is_tty
         self._has_lines = mode == "line" or (mode == "auto" and not terminal.is_tty)
 
@@ -71,15 +78,24 @@ class ProgressDisplay:
         snapshot = self._source.recent_snapshot(now, status)
         if snapshot is None:
             return
-        ends_in_s = None
-        if self._hang_after is not None:
-            ends_in_s = self._hang_after - snapshot.run.silent_s
+        end = self._countdown_to_end(now, snapshot, status)
         if self._has_status:
             width = output_width(STDERR) - 1 - len(PREFIX)
             shown = _has_something_to_show(snapshot)
-            self._show_status(status_line(snapshot, width, ends_in_s) if shown else "")
-        elif text := self._lines.next_line(now, snapshot, ends_in_s):
+            self._show_status(status_line(snapshot, width, end) if shown else "")
+        elif text := self._lines.next_line(now, snapshot, end):
             self._write_text(text)
+
+    def _countdown_to_end(self, now: float, snapshot: Snapshot, status: JobStatusPort) -> str:
+        """Return what is done if the job stands still for longer: "restart in 0:12"; "" for nothing."""
+        if snapshot.run.phase is not RunPhase.STALLED:
+            return ""
+        forecast = forecast_end(status.recent_view(now), self._policy)
+        if forecast is None:
+            return ""
+        can_restart = len(snapshot.run.restarts) < self._max_restarts
+        what = "restart" if forecast.is_restart and can_restart else "ends"
+        return f"{what} in {format_elapsed(max(0.0, forecast.seconds_left))}"
 
     def _show_status(self, text: str) -> None:
         self._terminal.show_status(PREFIX + text if text else "")
@@ -94,8 +110,8 @@ class ProgressLines:
         self._changed: object = None
         self._changed_at = started_at
 
-    def next_line(self, now: float, snapshot: Snapshot, ends_in_s: float | None = None) -> str:
-        """Return the line that is due at ``now`` (s), or ""."""
+    def next_line(self, now: float, snapshot: Snapshot, countdown: str = "") -> str:
+        """Return the line that is due at ``now`` (s), or ""; ``countdown`` as for `status_line`."""
         state = _visible_state(snapshot)
         if state != self._changed:
             self._changed, self._changed_at = state, now
@@ -107,7 +123,7 @@ class ProgressLines:
         if snapshot.run.phase is RunPhase.ENDED or not (is_changed or is_heartbeat):
             return ""
         self._written, self._written_at = state, now
-        return status_line(snapshot, ends_in_s=ends_in_s)
+        return status_line(snapshot, countdown=countdown)
 
 
 def _has_something_to_show(snapshot: Snapshot) -> bool:

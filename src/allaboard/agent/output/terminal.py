@@ -17,6 +17,7 @@ import threading
 from typing import Protocol
 
 from allaboard.agent.output.screen_rows import cut_row
+from allaboard.report.plain_text import obeys_escapes, shows_colours
 
 MAX_QUEUED_LINES = 20_000
 """Lines that may wait for the terminal; further ones are only counted."""
@@ -31,7 +32,7 @@ class LineSink(Protocol):
     """A place that shows lines of the workers and of allaboard: a `Terminal`, or a fake of one."""
 
     is_tty: bool
-    """True if stderr is a terminal, which can show a status line."""
+    """True if stderr is a terminal that can show a status line: not with ``TERM=dumb``."""
     uses_colour: bool
     """True if the rank in front of each line is coloured."""
 
@@ -61,8 +62,8 @@ class Terminal:
 
     def __init__(self, is_stdout_taken: bool = False) -> None:
         self._worker_stdout = 2 if is_stdout_taken else 1
-        self.is_tty = sys.stderr.isatty()
-        self.uses_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.is_tty = obeys_escapes(sys.stderr)
+        self.uses_colour = shows_colours(sys.stdout)
         # SimpleQueue.put never blocks and is safe in signal handlers; `is_backlogged` checks its bound.
         self._queue: queue.SimpleQueue[tuple[int, bytes, int] | None] = queue.SimpleQueue()
         # Written by the loop, read by the thread: each is replaced as a whole. Of thousands of updates only

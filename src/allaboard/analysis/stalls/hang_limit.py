@@ -17,7 +17,12 @@ def is_over_hang_limit(view: JobView, limit_s: float) -> bool:
     """Return True if the job has stood still for ``limit_s`` seconds, and nothing explains that as work."""
     if not (view.stalled or stalled_members(view)) or may_go_on(view):
         return False
-    return view.now - stalled_since(view) >= max(limit_s, view.stall_after + DIAGNOSIS_TIME_S)
+    return view.now - stalled_since(view) >= hang_limit_s(view, limit_s)
+
+
+def hang_limit_s(view: JobView, limit_s: float) -> float:
+    """Return the silence (s) after which a job is ended: the user's, or until its cause can be found."""
+    return max(limit_s, view.stall_after + DIAGNOSIS_TIME_S)
 
 
 def may_go_on(view: JobView) -> bool:

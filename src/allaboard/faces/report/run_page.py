@@ -16,6 +16,7 @@ from allaboard.faces.report.timeline import TimedFinding, lay_out_timeline
 from allaboard.facts import Report
 from allaboard.feed.run_record import RunRecord
 from allaboard.report.phases import phase_lines, step_lines
+from allaboard.report.run_summary import closing_finding
 from allaboard.report.servers import server_lines
 from allaboard.report.what_happened import headline, main_finding, what_happened
 
@@ -41,6 +42,8 @@ def render_run_page(record: RunRecord, rule_pages: Mapping[str, str]) -> str:
     picture = record.fault_picture
     lines, lines_left_out = rank_lines(record)
     course = record.course
+    closing = closing_finding(record.report) if record.report is not None else None
+    main = closing or main_finding(record.findings)
     grid = lay_out_grid((picture or snapshot).ranks)
     cells, cells_left_out = rank_cells(picture or snapshot)
     template = page_environment().get_template("run.html")
@@ -48,8 +51,8 @@ def render_run_page(record: RunRecord, rule_pages: Mapping[str, str]) -> str:
         title=f"{run.job}: {headline(snapshot)}",
         headline=headline(snapshot),
         tone=_tone(record),
-        sentences=what_happened(snapshot),
-        main=main_finding(record.findings),
+        sentences=what_happened(snapshot, main),
+        main=main,
         record=record,
         snapshot=snapshot,
         run=run,

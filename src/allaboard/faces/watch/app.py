@@ -35,6 +35,7 @@ from allaboard.faces.watch.rank_rows import (
 from allaboard.faces.watch.run_source import SourceChanged
 from allaboard.faces.watch.run_summary import concerns, headline, is_well, title
 from allaboard.faces.watch.screen_source import Source
+from allaboard.faces.watch.screen_style import screen_style
 from allaboard.faces.watch.step_sparkline import sparkline
 from allaboard.faces.watch.watch_state import WatchState
 from allaboard.facts import RankState, RunPhase
@@ -147,13 +148,15 @@ class WatchApp(App[None]):
         style = "bold green" if is_well(snapshot) else "bold red"
         if snapshot.run.phase is RunPhase.ENDED and is_well(snapshot):
             style = "bold"
-        self.query_one("#headline", Static).update(Text(headline(snapshot), style=style))
+        self.query_one("#headline", Static).update(
+            Text(headline(snapshot), style=screen_style(style))
+        )
         lines = concerns(snapshot)[:MAX_CONCERNS]
         if self._trouble:
             lines = [clean(self._trouble), *lines][:MAX_CONCERNS]
         concerns_view = self.query_one("#concerns", Static)
         concerns_view.display = bool(lines)
-        concerns_view.update(Text("\n".join(lines), style="yellow"))
+        concerns_view.update(Text("\n".join(lines), style=screen_style("yellow")))
         self.query_one(FindingList).show(snapshot)
         grid = grid_lines(snapshot, width - 2)
         grid_view = self.query_one("#grid", LineView)
@@ -162,7 +165,7 @@ class WatchApp(App[None]):
         steps = sparkline(self.state.points, width)
         spark = self.query_one("#sparkline", Static)
         spark.display = bool(steps)
-        spark.update(Text.assemble(*steps))
+        spark.update(Text.assemble(*((text, screen_style(style)) for text, style in steps)))
         self._redraw_page()
 
     def _redraw_page(self) -> None:

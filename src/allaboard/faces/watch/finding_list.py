@@ -9,6 +9,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from allaboard.faces.watch.run_summary import active_findings
+from allaboard.faces.watch.screen_style import screen_style
 from allaboard.facts import Finding, Snapshot
 from allaboard.report.finding_text import finding_lines
 from allaboard.report.plain_text import clean
@@ -80,7 +81,11 @@ class FindingList(OptionList):
             lines = [_folded(finding)[:width]]
         text = Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
         if finding.over is None:
-            text.stylize(STYLES[finding.severity], 0, min(len(lines[0]), _label_length(finding)))
+            text.stylize(
+                screen_style(STYLES[finding.severity]),
+                0,
+                min(len(lines[0]), _label_length(finding)),
+            )
         else:
             text.stylize("dim")
         if is_unfolded:

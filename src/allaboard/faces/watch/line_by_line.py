@@ -49,7 +49,9 @@ class _Printer:
         key = f"{finding.rule} {finding.summary} {finding.over}"
         if key not in self._findings:
             self._findings.add(key)
-            for line in finding_lines(finding, width=self._width):
+            for line in finding_lines(
+                finding, width=self._width, clock_time=clean(finding.over or finding.at)
+            ):
                 self._write(line)
 
     def print_snapshot(self, snapshot: Snapshot, now: float) -> None:

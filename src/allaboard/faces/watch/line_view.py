@@ -11,6 +11,8 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from allaboard.faces.watch.screen_style import screen_style
+
 Piece = tuple[str, str]
 """Text and its style in rich's words."""
 Line = Sequence[Piece]
@@ -47,7 +49,7 @@ class LineView(ScrollView, can_focus=True):
         """Draw one line of the screen."""
         number = y + int(self.scroll_offset.y)
         pieces = self._line_at(number) if number < self._count else ()
-        segments = [Segment(text, _style(style)) for text, style in pieces]
+        segments = [Segment(text, _style(screen_style(style))) for text, style in pieces]
         width = max(0, self.scrollable_content_region.width)
         return (
             Strip(segments).apply_style(self.rich_style).adjust_cell_length(width, self.rich_style)

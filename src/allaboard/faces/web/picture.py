@@ -16,7 +16,7 @@ from allaboard.faces.watch.rank_rows import FILTERS, ORDERS, choose_columns, sel
 from allaboard.faces.watch.run_summary import concerns, headline, is_well, place_of, title
 from allaboard.faces.web.page_messages import MAX_ROWS, MAX_SEARCH_LENGTH, View
 from allaboard.faces.web.wait_groups import wait_groups
-from allaboard.facts import Finding, RankState, Snapshot
+from allaboard.facts import Activity, Finding, RankState, Snapshot
 from allaboard.feed.build_snapshot import point_of
 from allaboard.report.plain_text import clean
 
@@ -58,7 +58,11 @@ def shared_parts(snapshot: Snapshot) -> dict[str, Any]:
     """Return what every page shows of a snapshot."""
     run = snapshot.run
     hosts = sorted(snapshot.hosts, key=lambda h: (not h.lost, not _is_nearly_full(h.resources)))
-    awaited = [(i, r.awaited_by) for i, r in enumerate(snapshot.ranks) if r.awaited_by]
+    # While all train, each is awaited for a moment by the fastest: nobody is to be looked at.
+    somebody_waits = any(r.activity is Activity.WAITING for r in snapshot.ranks)
+    awaited = [
+        (i, r.awaited_by) for i, r in enumerate(snapshot.ranks) if somebody_waits and r.awaited_by
+    ]
     return {
         "taken_at": snapshot.taken_at,
         "is_well": is_well(snapshot),

@@ -13,6 +13,7 @@ export function bytes(value) {
 
 export function seconds(value) {
   if (value === null || value === undefined) return "–";
+  if (value === 0) return "0 s";
   if (value < 1) return `${(value * 1000).toPrecision(3)} ms`;
   if (value < 60) return `${value.toFixed(1)} s`;
   if (value < 3600) return `${Math.floor(value / 60)}:${String(Math.floor(value % 60)).padStart(2, "0")} min`;

@@ -1,0 +1,18 @@
+"""Styles of the screen where colours are not wanted."""
+
+from __future__ import annotations
+
+import os
+
+ATTRIBUTES = frozenset(("bold", "dim", "reverse", "underline"))
+"""Words of a style that are no colour."""
+
+
+def screen_style(style: str) -> str:
+    """Return the style in rich's words, with ``NO_COLOR`` without its colours.
+
+    Textual turns colours into greys then, and the grey of red or blue is hardly readable on black.
+    """
+    if not os.environ.get("NO_COLOR"):
+        return style
+    return " ".join(word for word in style.split() if word in ATTRIBUTES)
