@@ -1,9 +1,10 @@
-"""What the feed costs the agent: `python bench/feed.py [RANKS] [CLIENTS] [SECONDS]`.
+"""What the feed costs the agent, and how long it keeps the agent's loop.
 
-The members are made up and change every second; the feed, its sockets and its clients, which are processes
-of their own and decode all that they get, are the real ones. One more client is connected and never reads.
-Printed are the CPU time that the feed takes of a core, the longest time for which it kept the agent's loop,
-and how much a snapshot weighs.
+The members are made up and change every second; the feed, its sockets and its clients are the real ones. The
+clients are processes of their own, which decode all that they get. A frozen client is connected and never
+reads: its row beside that of the same job without it shows whether it slows the agent. The CPU time is that
+of the process which stands for the agent, without what making up the members costs; the longest time is that
+of one call of `JobFeed.update`, which is what a loop must wait for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
+
+import sheet
 
 from allaboard.clock import SystemClock
 from allaboard.facts import Finding, JobView, Op, Outcome, Pace
@@ -26,7 +30,6 @@ from allaboard.feed.messages import SnapshotMessage, encode_line
 from allaboard.feed.socket_path import short_socket_path
 
 TICK_S = 1.0
-HOSTS = 8
 READER = """
 import asyncio, sys
 from pathlib import Path
@@ -83,18 +86,50 @@ class Silent:
         return []
 
 
-async def measure(folder: Path, ranks: int, clients: int, seconds: int) -> None:
-    clock, silent, job = SystemClock(), Silent(), MadeUpJob(ranks)
+class Load(NamedTuple):
+    """A job, and who reads its feed."""
+
+    ranks: int
+    clients: int
+    has_frozen: bool
+
+
+class Cost(NamedTuple):
+    """What its feed took."""
+
+    cpu_share: float
+    """CPU time per second."""
+    longest_s: float
+    """Longest call in the agent's loop."""
+    interval_s: float
+    """Mean time between two snapshots."""
+    nbytes: int
+    """Size of the last snapshot."""
+
+
+LOADS = (
+    Load(8, 4, False),
+    Load(256, 4, False),
+    Load(1024, 4, False),
+    Load(4096, 0, False),
+    Load(4096, 4, False),
+    Load(4096, 4, True),
+)
+
+
+async def measure(folder: Path, load: Load, seconds: int) -> Cost:
+    clock, silent, job = SystemClock(), Silent(), MadeUpJob(load.ranks)
     settings = FeedSettings("j", ("train.py",), folder, clock.monotonic(), "a")
     feed = JobFeed(settings, silent, clock, lambda _: "", silent.write_line)
     await feed.start()
     readers = [
-        subprocess.Popen([sys.executable, "-c", READER, str(folder)]) for _ in range(clients)
+        subprocess.Popen([sys.executable, "-c", READER, str(folder)]) for _ in range(load.clients)
     ]
     frozen = socket.socket(socket.AF_UNIX)
-    with short_socket_path(folder) as path:
-        frozen.connect(path)
-    while len(feed._publisher._clients) < clients + 1:
+    if load.has_frozen:
+        with short_socket_path(folder) as path:
+            frozen.connect(path)
+    while len(feed._publisher._clients) < load.clients + load.has_frozen:
         await asyncio.sleep(0.05)
     cpu_s, longest_s, snapshots, last = 0.0, 0.0, 0, None
     begun_at = clock.monotonic()
@@ -112,23 +147,35 @@ async def measure(folder: Path, ranks: int, clients: int, seconds: int) -> None:
     span_s = clock.monotonic() - begun_at
     assert last is not None
     size = len(encode_line(SnapshotMessage(snapshot=last)))
-    print(f"{ranks} ranks, {clients} clients and a frozen one, {span_s:.0f} s:")
-    print(f"  CPU of the feed: {100 * cpu_s / span_s:.1f} % of a core")
-    print(f"  longest in the agent's loop: {longest_s * 1e3:.0f} ms")
-    print(f"  snapshots: {snapshots}, of {size / 1e6:.2f} MB")
     await feed.finish(clock.monotonic(), job, (Outcome.COMPLETED, ""))  # type: ignore[arg-type]
     frozen.close()
     for reader in readers:
         reader.wait(10)
+    return Cost(cpu_s / span_s, longest_s, span_s / snapshots, size)
 
 
-def main() -> None:
-    ranks, clients, seconds = (
-        int(a) for a in (*sys.argv[1:], *("4096", "4", "30")[len(sys.argv) - 1 :])
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(measure(Path(folder), ranks, clients, seconds))
+def main() -> int:
+    parser = sheet.arguments(__doc__)
+    parser.add_argument("--seconds", type=int, default=30, help="time for each row")
+    options = parser.parse_args()
+    facts = sheet.circumstances(options.python) | {"seconds for each row": options.seconds}
+    rows = []
+    for load in LOADS:
+        with tempfile.TemporaryDirectory() as folder:
+            cost = asyncio.run(measure(Path(folder), load, options.seconds))
+        rows.append(
+            (
+                load.ranks, load.clients, "yes" if load.has_frozen else "no", 100 * cost.cpu_share,
+                1e3 * cost.longest_s, cost.interval_s, cost.nbytes / 1e6,
+            )
+        )  # fmt: skip
+    head = (
+        "ranks", "clients", "a frozen one too", "CPU (% of a core)", "longest in the loop (ms)",
+        "a snapshot each (s)", "of (MB)",
+    )  # fmt: skip
+    sheet.page("feed", __doc__, facts, sheet.table(head, rows), options.results)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -110,7 +110,9 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return "never" if value == float("inf") else f"{value:.3g}"
+        if value == float("inf"):
+            return "never"
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return str(value).replace("|", "\\|")
 
 
