@@ -15,7 +15,15 @@ from allaboard.facts import Frame, JobView, Outcome
 from allaboard.facts.samples import sample_job, sample_member
 from allaboard.feed.connection import FeedConnection, connect_to_folder
 from allaboard.feed.job_feed import JobFeed
-from allaboard.feed.messages import FindingMessage, Message, Note, Refused, SnapshotMessage, Stacks
+from allaboard.feed.messages import (
+    FEED_VERSION,
+    FindingMessage,
+    Message,
+    Note,
+    Refused,
+    SnapshotMessage,
+    Stacks,
+)
 from allaboard.protocol.events import StackSampled
 
 FRAME = Frame("/home/u/train.py", 41, "train")
@@ -165,7 +173,9 @@ def test_the_series_and_the_events_are_written_without_a_client(tmp_path: Path) 
             feed.update(now, Status(), StackSource())
             await feed.finish(now + 2.0, Status(), (Outcome.COMPLETED, "done"))
             lines = (tmp_path / "events.jsonl").read_text().splitlines()
-            assert {json.loads(line)["kind"] for line in lines} == {"snapshot"}
+            first = json.loads(lines[0])
+            assert (first["kind"], first["feed"], first["job"]) == ("hello", FEED_VERSION, "j")
+            assert {json.loads(line)["kind"] for line in lines[1:]} == {"snapshot"}
             assert '"outcome":"completed"' in lines[-1]
             assert (tmp_path / "series.jsonl").read_text().count('"kind":"point"') == 2
 

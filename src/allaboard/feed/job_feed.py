@@ -73,9 +73,9 @@ class JobFeed:
             run_dir=str(settings.folder),
             started=clock.utc(settings.started_at),
         )
-        hello = Hello(allaboard=__version__, job=settings.job, host=settings.host)
+        self._hello = Hello(allaboard=__version__, job=settings.job, host=settings.host)
         self._publisher = FeedPublisher(
-            hello, self._history, self._on_join, self._on_stacks, self._clock.monotonic
+            self._hello, self._history, self._on_join, self._on_stacks, self._clock.monotonic
         )
         self._series = SeriesRecorder(settings.folder)
         self._course = CourseRecorder()
@@ -103,6 +103,7 @@ class JobFeed:
         if self._settings.events_path:
             try:
                 self._events_file = EventsFile.open(self._settings.events_path)
+                self._events_file.add_line(encode_line(self._hello), False)
             except OSError as error:
                 self._speaker.write_line(
                     f"--events {self._settings.events_path}: {error.strerror}; the run goes on without it"
