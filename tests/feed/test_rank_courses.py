@@ -52,6 +52,16 @@ def test_of_many_ranks_those_that_stand_out_have_a_lane(tmp_path: Path) -> None:
     assert run.crowd.spans[-1].counts == ((Activity.WAITING, len(run.crowd.names)),)
 
 
+def test_a_lane_says_only_what_is_true_of_all_its_ranks(tmp_path: Path) -> None:
+    """Ranks of one course share a lane; the one that a finding names has its own."""
+    finding = stopped()
+    run = course(tmp_path, [[Activity.TRAINING] * 4 for _ in range(60)], (finding,))
+    assert [(lane.ranks, lane.reasons) for lane in run.lanes] == [
+        ((0, 2, 3), ()),
+        ((1,), ("HANG001",)),
+    ]
+
+
 def test_a_healthy_run_has_nobody_that_stands_out(tmp_path: Path) -> None:
     rows = [[Activity.TRAINING] * 64 for _ in range(60)]
     run = course(tmp_path, rows)

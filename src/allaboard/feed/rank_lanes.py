@@ -172,14 +172,19 @@ def _lanes(
     begin_s = rows[0].elapsed_s
     column_s = max(0.001, (rows[-1].elapsed_s - begin_s) / COLUMNS)
     cells = _cells(rows, begin_s, column_s)
-    alike: dict[bytes, list[tuple[int, str]]] = {}
+    courses: dict[bytes, list[str]] = {}
+    for (_, name), lane in cells:
+        courses.setdefault(lane, []).append(name)
+    notable = notable_ranks(findings, find_troubles(courses.items()), figures, len(cells))
+    # Why a rank stands out is written on its lane: it shares it only with ranks of which that is true.
+    alike: dict[tuple[bytes, tuple[str, ...]], list[tuple[int, str]]] = {}
     for key, lane in cells:
-        alike.setdefault(lane, []).append(key)
+        alike.setdefault((lane, notable.get(key[1], ())), []).append(key)
     keys = [sorted(lane_keys) for lane_keys in alike.values()]
     lanes = [
-        (lane, [name for _, name in lane_keys]) for lane, lane_keys in zip(alike, keys, strict=True)
+        (lane, [name for _, name in lane_keys])
+        for (lane, _), lane_keys in zip(alike, keys, strict=True)
     ]
-    notable = notable_ranks(findings, find_troubles(lanes), figures, len(cells))
     shown, crowd = sorted(range(len(lanes)), key=lambda n: keys[n]), Crowd()
     if len(lanes) > MAX_LANES:
         shown, left_out = choose_lanes(lanes, notable)
@@ -253,10 +258,9 @@ def _lane(
                 Span(round(bounds_s[0], 2), round(bounds_s[1], 2), ACTIVITIES[cells[start]])
             )
         start = column
-    reasons = dict.fromkeys(reason for _, name in keys for reason in notable.get(name, ()))
     return Lane(
         ranks=tuple(rank for rank, _ in keys if rank >= 0),
         names=tuple(name for _, name in keys),
         spans=tuple(spans),
-        reasons=tuple(reasons),
+        reasons=notable.get(keys[0][1], ()),
     )
