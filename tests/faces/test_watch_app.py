@@ -98,6 +98,24 @@ def test_a_finding_folds_and_its_fix_is_copied() -> None:
     show(PlayedSource(hanging_snapshot()), scenario)
 
 
+def test_findings_that_are_not_listed_are_counted() -> None:
+    snapshot = msgspec.structs.replace(
+        hanging_snapshot(3, *(stopped_finding(summary=f"number {n}") for n in range(120))),
+        findings_left_out=999_000,
+    )
+
+    async def scenario(app: WatchApp, pilot: Pilot[Any]) -> None:
+        findings = app.query_one(FindingList)
+        shown = findings.option_count - 1
+        findings.focus()
+        await pilot.press("end")
+        assert findings.highlighted == shown - 1  # the count is no finding
+        left_out = len(snapshot.findings) - shown + 999_000
+        assert f"and {left_out} more findings" in str(findings.get_option_at_index(shown).prompt)
+
+    show(PlayedSource(snapshot), scenario)
+
+
 def test_the_page_of_the_rule_opens_and_closes() -> None:
     async def scenario(app: WatchApp, pilot: Pilot[Any]) -> None:
         await pilot.press("p")

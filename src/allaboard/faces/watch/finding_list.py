@@ -32,6 +32,7 @@ class FindingList(OptionList):
     def __init__(self) -> None:
         super().__init__(id="findings", markup=False)
         self._findings: tuple[Finding, ...] = ()
+        self._left_out = 0
         self._unfolded: set[str] = set()
         self._has_unfolded = False
         self._drawn: tuple[object, ...] = ()
@@ -41,6 +42,7 @@ class FindingList(OptionList):
         active = active_findings(snapshot)
         resolved = [f for f in snapshot.findings if f.over is not None]
         self._findings = tuple([*active, *resolved][:MAX_SHOWN])
+        self._left_out = snapshot.findings_left_out + len(snapshot.findings) - len(self._findings)
         if active and not self._has_unfolded and active[0].severity != "info":
             self._has_unfolded = True
             self._unfolded.add(_key(active[0]))
@@ -49,13 +51,17 @@ class FindingList(OptionList):
     def redraw(self) -> None:
         """Draw the list again if it or its width has changed."""
         width = max(20, self.size.width - 2)
-        drawn = (self._findings, frozenset(self._unfolded), width)
+        drawn = (self._findings, self._left_out, frozenset(self._unfolded), width)
         if drawn == self._drawn:
             return
         self._drawn = drawn
         highlighted = self.highlighted or 0
         self.set_class(bool(self._findings), "-filled")
-        self.set_options([Option(self._text(f, width)) for f in self._findings])
+        options = [Option(self._text(f, width)) for f in self._findings]
+        if self._left_out:
+            more = f"... and {self._left_out} more findings, in the journal and the report"
+            options.append(Option(more[:width], disabled=True))
+        self.set_options(options)
         if self._findings:
             self.highlighted = min(highlighted, len(self._findings) - 1)
 
