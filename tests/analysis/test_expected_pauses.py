@@ -48,3 +48,17 @@ def test_who_evaluates_is_told_of_unless_it_waits_for_the_others() -> None:
     )
     waits = msgspec.structs.replace(waiting_member(0), spent=evaluates)
     assert pause_line(stalled_job(waits, waiting_member(1))) == ""
+
+
+def test_a_generator_that_asks_a_service_in_a_thread_of_the_framework_is_told_of() -> None:
+    step = Frame("/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
+    asks = Frame("/home/u/train.py", 12, "generate", "urlopen(url).read()")
+    stack = msgspec.structs.replace(
+        sample_stack(step, USER), fed_by=(_RECEIVES, _HTTP, asks), flows=False
+    )
+    fed = sample_member(1, op=Op("tf.function step", 41, 90.0), stack=stack)
+    assert pause_line(stalled_job(waiting_member(0), fed)) == (
+        "waiting: rank 1 waits for the answer of another process (train.py:12 in generate)"
+    )
+    delivers = msgspec.structs.replace(fed, stack=msgspec.structs.replace(stack, flows=True))
+    assert pause_line(stalled_job(waiting_member(0), delivers)) == ""

@@ -7,6 +7,7 @@ compared by place, pass and batch, so that a rank that alone evaluates is compar
 from __future__ import annotations
 
 from . import layout
+from .collective_calls import Calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,3 +135,22 @@ class Loops:
             raw = place_text.encode("utf-8", "replace")[:255]
             loop = self._known[key] = Loop(self._box, len(self._known), raw)
         return loop.begin()
+
+
+NO_PASS = Pass(None, 0)
+"""A pass through a loop for which there is no room; it has no batches."""
+
+
+class ProcessLoops:
+    """The loops of this process, whose black box is another one after a fork."""
+
+    def __init__(self) -> None:
+        self.box: Box | None = None
+        self.loops: Loops | None = None
+        self.calls: Calls | None = None
+
+    def begin(self, box: Box, frame: FrameType) -> Pass:
+        """A pass that begins at the user's line from which ``frame`` was reached; NO_PASS without room."""
+        if box is not self.box or self.loops is None or self.calls is None:
+            self.box, self.loops, self.calls = box, Loops(box), Calls(box)
+        return self.loops.begin(self.calls.caller(frame)) or NO_PASS

@@ -12,7 +12,9 @@ others wait in a step that it never takes, or fail with a closed connection, and
 ## What to do
 Give every rank the same number of batches: `DistributedSampler` (it pads), `drop_last=True`, shards of
 equal length, a fixed number of steps per epoch. If the data is uneven by nature, torch's `Join` lets ranks
-that are done shadow the others.
+that are done shadow the others. With tf.data, use `ds.repeat()` and an equal number of steps, or
+`strategy.experimental_distribute_dataset(ds)`: its workers agree before each batch on whether anybody has
+one.
 """
 
 from __future__ import annotations
@@ -95,13 +97,25 @@ def _claim(uneven_pass: UnevenPass) -> Claim:
         evidence=(
             Evidence(
                 evidence,
-                f"DataLoader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
+                f"loader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
             ),
         ),
-        fix="give every rank the same number of batches (DistributedSampler, drop_last=True, "
-        "an equal number of steps), or use torch's Join",
+        fix=_FIXES["tensorflow" if _is_tensorflow(uneven_pass.fewer[0]) else "torch"],
         certainty=Certainty.LIKELY,
     )
+
+
+_FIXES = {
+    "torch": "give every rank the same number of batches (DistributedSampler, drop_last=True, "
+    "an equal number of steps), or use torch's Join",
+    "tensorflow": "give every worker the same number of batches (shards of equal size, ds.repeat() and an "
+    "equal number of steps), or let the strategy distribute it: strategy.experimental_distribute_dataset(ds)",
+}
+"""What to do, by framework."""
+
+
+def _is_tensorflow(member: Member) -> bool:
+    return member.framework == "tensorflow"
 
 
 def _reader(rank: int, batches: int, whole: int = 0) -> Member:

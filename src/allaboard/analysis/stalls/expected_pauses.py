@@ -10,6 +10,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.ended_child import ended_children
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
+from allaboard.analysis.stalls.input_generator import member_at_stuck_generator
 from allaboard.analysis.stalls.stall import (
     MIN_STILL_SAMPLES,
     MOVING_BYTES_PER_S,
@@ -42,9 +43,10 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
     alive = [m for m in view.alive if not m.launcher]
     pausing = tuple(m for m in alive if m.spent.now and not m.is_stopped)
     if not pausing:
+        at_generators = (member_at_stuck_generator(view, m) or m for m in alive)
         candidates = (
             m
-            for m in alive
+            for m in at_generators
             if not m.is_stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
         )
         sampled = tuple(

@@ -12,6 +12,7 @@ import functools
 from ... import hooks, member
 from ...layout import CHECKPOINT
 from . import replica_batches as replicas
+from .dataset_passes import hook_passes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def _hook_iterator(module: Any) -> None:
     cls = module.OwnedIterator
     for name in ("_next_internal", "get_next_as_optional"):
         _replace(module, cls, name, hooks.fetching)
+    hook_passes(module)
 
 
 def _hook_distributed_input(module: Any) -> None:

@@ -14,8 +14,7 @@ from time import monotonic
 from zlib import crc32
 
 from ... import member
-from ...collective_calls import Calls
-from ...data_loops import Loops, Pass
+from ...data_loops import NO_PASS, Pass, ProcessLoops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,27 +27,11 @@ DIGEST_ELEMENTS = 32
 """Elements of a sampled batch that go into its digest."""
 UNKNOWN_PASS = Pass(None, 0)
 """In the place of a pass that has not begun."""
-NO_PASS = Pass(None, 0)
-"""A pass through a loop for which there is no room; it has no batches."""
 MAX_DEPTH = 4
 """Lists and dicts within each other that are looked into for a tensor."""
 
 
-class _ProcessLoops:
-    """The loops of this process."""
-
-    def __init__(self) -> None:
-        self.box: Box | None = None
-        self.loops: Loops | None = None
-        self.calls: Calls | None = None
-
-    def begin(self, box: Box, frame: FrameType) -> Pass | None:
-        if box is not self.box or self.loops is None or self.calls is None:
-            self.box, self.loops, self.calls = box, Loops(box), Calls(box)
-        return self.loops.begin(self.calls.caller(frame))
-
-
-_process_loops = _ProcessLoops()
+_process_loops = ProcessLoops()
 
 
 def loader(module: Any) -> None:
@@ -97,7 +80,7 @@ def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
     """Note one of the first batches of a pass, or one of every `SAMPLE_STRIDE`."""
     current = iterator._allaboard_pass
     if current is UNKNOWN_PASS:
-        current = iterator._allaboard_pass = _process_loops.begin(box, frame) or NO_PASS
+        current = iterator._allaboard_pass = _process_loops.begin(box, frame)
     if current is NO_PASS:
         return
     current.batch()
