@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -25,8 +26,23 @@ def test_a_live_connection_is_none() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()),
     ):
-        assert UnansweredConnections().find_silences(os.getpid()) == ()
-    assert UnansweredConnections().find_silences(2**22 + 1) == ()
+        assert UnansweredConnections().find_silences(os.getpid(), 1.0) == ()
+    assert UnansweredConnections().find_silences(2**22 + 1, 1.0) == ()
+
+
+def test_processes_of_one_namespace_share_the_tables_of_a_look() -> None:
+    asked = UnansweredConnections()
+    namespaces = []
+    for pid, now in (
+        (os.getpid(), 1.0),
+        (os.getppid(), 1.0),
+        (2**22 + 1, 1.0),
+        (os.getppid(), 2.0),
+    ):
+        assert asked.find_silences(pid, now) == ()
+        namespaces.append(list(asked._by_namespace))
+    own = Path("/proc/self/ns/net").stat().st_ino
+    assert namespaces == [[own], [own], [own, -(2**22 + 1)], [own]]
 
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

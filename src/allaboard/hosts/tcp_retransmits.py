@@ -27,34 +27,50 @@ class UnansweredConnections:
 
     def __init__(self) -> None:
         self._segments: dict[int, dict[int, int]] = {}
+        self._looked_at = 0.0
+        self._by_namespace: dict[int, dict[int, tuple[str, str, int]]] = {}
+        """What was found at this look, by network namespace: its processes show the same tables, which are
+        long on a busy host."""
 
-    def find_silences(self, pid: int) -> tuple[Silence, ...]:
+    def find_silences(self, pid: int, now: float) -> tuple[Silence, ...]:
         """Return the connections of ``pid`` to other hosts that have been retransmitting without an
         answer; empty if there is none, or it may not be seen.
 
         What had come in when the retransmitting began is remembered, so that it is known what has
-        come in since.
+        come in since. Processes that are asked about at the same ``now`` (s) are of one look.
         """
-        retransmitting = {
-            inode: (kind, end, again) for inode, kind, end, again in _retransmitting(pid)
-        }
+        if now != self._looked_at:
+            self._looked_at, self._by_namespace = now, {}
+        try:
+            namespace = Path(f"/proc/{pid}/ns/net").stat().st_ino
+        except OSError:
+            namespace = -pid
+        if namespace not in self._by_namespace:
+            self._by_namespace[namespace] = {
+                inode: (kind, end, again) for inode, kind, end, again in _retransmitting(pid)
+            }
+        retransmitting = self._by_namespace[namespace]
         inodes = set(proc.socket_inodes(pid)) & set(retransmitting) if retransmitting else set()
         if not inodes:
             self._segments.pop(pid, None)
             return ()
         segments_before = self._segments.get(pid, {})
-        at_start, now = (
+        at_start, segments_now = (
             {i: n for i, n in segments_before.items() if i in inodes},
             segments_in(inodes),
         )
-        self._segments[pid] = now | at_start  # as it was when it began
+        self._segments[pid] = segments_now | at_start  # as it was when it began
         silences = set()
         for inode in inodes:
             kind, remote, again = retransmitting[inode]
             if again >= (MIN_SYN_RETRANSMITS if kind == "connect" else MIN_DATA_RETRANSMITS):
-                is_countable = inode in now and inode in at_start
+                is_countable = inode in segments_now and inode in at_start
                 silences.add(
-                    Silence(kind, remote, now[inode] > at_start[inode] if is_countable else None)
+                    Silence(
+                        kind,
+                        remote,
+                        segments_now[inode] > at_start[inode] if is_countable else None,
+                    )
                 )
         return tuple(sorted(silences, key=lambda s: (s.kind, s.address)))
 

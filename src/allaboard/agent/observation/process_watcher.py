@@ -269,7 +269,7 @@ class ProcessWatcher:
             return ()
         checked_at, silences = self._silences.get(pid, (0.0, ()))
         if now - checked_at >= SLOW_CALL_S:
-            silences = self._socket_probe.find_silences(pid)
+            silences = self._socket_probe.find_silences(pid, now)
             self._silences[pid] = now, silences
         return silences
 
