@@ -58,3 +58,11 @@ def test_frames_from_the_outermost_on_have_lost_their_head_too() -> None:
 )
 def test_what_is_whole_or_no_traceback_is_left(lines: list[str]) -> None:
     assert cut_traceback(lines) is None
+
+
+def test_the_exception_of_which_a_cut_one_came_is_kept() -> None:
+    chain = "The above exception was the direct cause of the following exception:"
+    found = cut_traceback(["OSError: [Errno 113] No route", "", chain, "", HEAD, *MAIN, *STEP])
+    assert found is not None and found.cause == "OSError: [Errno 113] No route"
+    unrelated = cut_traceback(["OSError: [Errno 113] No route", "", HEAD, *MAIN, *STEP])
+    assert unrelated is not None and not unrelated.cause

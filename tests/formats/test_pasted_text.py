@@ -53,3 +53,14 @@ def test_a_plain_exhibit_is_returned_as_it_is() -> None:
     exhibit = Exhibit(name="w.log", data=b"step 1\nstep 2\n")
     assert unquote_lines(exhibit) is exhibit
     assert restore_heads(exhibit) is exhibit
+
+
+def test_a_bar_before_each_line_is_taken_away_but_not_that_of_an_exception_group() -> None:
+    barred = '  | Traceback (most recent call last):\n  |   File "/a.py", line 1, in f\n  | ValueError: no'
+    assert unquote(barred).startswith("Traceback (most recent call last):\n  File")
+    group = "  + Exception Group Traceback (most recent call last):\n" + barred
+    assert unquote(group) == group
+
+
+def test_a_native_stack_with_pythons_head_is_no_traceback() -> None:
+    assert "Traceback (" not in unquote("C++ Traceback (most recent call last):\n0   paddle::f()")

@@ -35,3 +35,14 @@ def test_a_longer_line_shows_that_nothing_was_broken() -> None:
 
 def test_narrow_columns_are_left() -> None:
     assert join_wrapped_lines("\n".join(["abcdef", "ghijkl"] * 20)) is None
+
+
+def test_three_lines_of_the_full_width_that_all_go_on_are_joined() -> None:
+    joined = join_wrapped_lines(_broken(LONG[:3]))
+    assert joined is not None and joined.text.split("\n") == LONG[:3]
+
+
+def test_three_lines_of_one_length_of_which_one_does_not_go_on_are_left() -> None:
+    lines = _broken(LONG[:3]).split("\n")
+    lines[1] = " " + lines[1]
+    assert join_wrapped_lines("\n".join(lines)) is None

@@ -10,6 +10,38 @@ from allaboard.analysis.failures.known_mistake import KnownMistake
 
 INSTALLATION_MISTAKES = (
     KnownMistake(
+        pattern=r"Placement is invalid because rank must be less than world size",
+        cause="the placement names more ranks than processes were started",
+        fix="python3 -m oneflow.distributed.launch --nproc_per_node=N SCRIPT   # as many processes as "
+        "the placement "
+        "has ranks; or a placement of the ranks that there are",
+        sample="Error: Placement is invalid because rank must be less than world size!",
+        near_miss="Placement is invalid because its type is not known",
+        source="OneFlow 0.7 to 0.9 (core/job/placement)",
+    ),
+    KnownMistake(
+        pattern=r"compile with USE_DIST_KVSTORE=1 to use (?P<kind>\w+)",
+        cause="this build of MXNet has no distributed key-value store, which {kind} needs",
+        fix="python -c 'import mxnet; print(mxnet.__file__)'   # is it the build that you made? make "
+        "clean_all; "
+        "make USE_DIST_KVSTORE=1, install its python folder anew; or a wheel of PyPI, which has it",
+        sample="[13:07:50] src/kvstore/kvstore.cc:37: compile with USE_DIST_KVSTORE=1 to use "
+        "dist_device_sync",
+        near_miss="compile with USE_CUDA=1 to use the GPU",
+        source="MXNet 0.5 to 1.9 (src/kvstore/kvstore.cc)",
+    ),
+    KnownMistake(
+        pattern=r"^No hosts from previous set remaining, unable to broadcast state",
+        cause="every host of the last round has failed or was taken away, so no worker is left that has the "
+        "state of the training",
+        fix="read the log of the worker that failed first: a failed host is blacklisted (horovodrun "
+        "--blacklist-cooldown-range 10 100); keep a host through each change of discover_hosts.sh, and start "
+        "again from the last checkpoint",
+        sample="No hosts from previous set remaining, unable to broadcast state.",
+        near_miss="No hosts found",
+        source="Horovod 0.20 to 0.28 (runner/elastic/driver.py)",
+    ),
+    KnownMistake(
         pattern=r"MPI_ERR_RANK: invalid rank|Invalid rank has value (?P<rank>-?\d+) but must be "
         r"nonnegative and "
         r"less than (?P<size>\d+)",

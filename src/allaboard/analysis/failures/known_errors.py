@@ -38,7 +38,8 @@ _ADVICE_TABLE = tuple(
             "on each host, and try it there: allaboard check",
         ),
         (
-            r"`task_type` .{1,40} is not in the `cluster_spec`|`task_id` \d+ exceeds the maximum id",
+            r"`task_type` .{1,40} (?:is not in the `cluster_spec`|not found in cluster_spec)|`task_id` "
+            r"\d+ exceeds the maximum id",
             "the task in TF_CONFIG is not in its cluster: run allaboard check with this TF_CONFIG",
         ),
         (

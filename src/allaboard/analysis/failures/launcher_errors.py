@@ -64,6 +64,8 @@ _SPAWNED_RAISED = re.compile(
 )
 """Begins what the parent raises of a child's exception. It stands by itself only where the child's traceback,
 which belongs to it, has no end."""
+_SPARK_PIPE = "/pyspark.zip/pyspark/serializers.py"
+"""Raises EOFError if the process at the other end of Spark's pipe is gone."""
 _SPAWN = "torch/multiprocessing/spawn.py"
 """Raises these words as an Exception where a child wrote no exception (before PyTorch 1.6)."""
 
@@ -86,6 +88,8 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
     if traceback.type == "RuntimeError" and _CHILD_WORDS.match(traceback.message):
         return True
     if _is_cut_name(traceback):
+        return True
+    if traceback.type == "EOFError" and any(_SPARK_PIPE in f.file for f in traceback.frames[-1:]):
         return True
     is_parents = traceback.type in ("Exception", "ProcessRaisedException")
     if is_parents and (not traceback.message.strip() or _SPAWNED_RAISED.match(traceback.message)):

@@ -75,7 +75,8 @@ _TROUBLE = re.compile(
     r"\btime(?:d |d-|-)?out\b|\b(?:died|dead|lost|closed by|reset by|refused|unreachable|unavailable"
     r"|disconnected|aborted|crashed|heartbeats?|rendezvous|evicted|preempted|not respond(?:ing)?|no response"
     r"|did not (?:answer|respond|join|arrive)|unexpectedly|deadline exceeded"
-    r"|(?:failed|unable|could not|cannot) (?:to )?connect)\b",
+    r"|(?:failed|unable|could not|cannot) (?:to )?(?:connect|bind|listen)"
+    r"|bind(?:ing)?(?: (?:to )?port:? \d+)? (?:failed|error)|address (?:is )?already in use)\b",
     re.IGNORECASE,
 )
 """Words for what happens to peers, servers and connections, whatever line called the library."""

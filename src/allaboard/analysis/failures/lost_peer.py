@@ -48,6 +48,7 @@ _PEER_LOSS_PHRASES = re.compile(
     r"|dump signal due to a collective timeout"
     r"|MPI_ERR_(?:OTHER: known error not in list|PROC_FAILED|UNREACH)"
     r"|received errors while waiting for send/recv|failed to pass monitoredBarrier"
+    r"|enforce sendop failed"
     r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
     re.IGNORECASE,
 )
@@ -55,7 +56,7 @@ _PEER_LOSS_PHRASES = re.compile(
 
 _ENGINE_FILES = re.compile(
     r"/(torch|torch_xla|torch_npu|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed"
-    r"|vllm|sglang|megatron|accelerate|lightning|pytorch_lightning|allaboard)/"
+    r"|vllm|sglang|megatron|paddle|mxnet|byteps|accelerate|lightning|pytorch_lightning|allaboard)/"
     r"|^mpi4py/"  # Cython names it without its folder
     r"|/bin/(torchrun|accelerate|deepspeed|horovodrun)$"
 )

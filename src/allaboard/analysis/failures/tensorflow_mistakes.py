@@ -21,6 +21,21 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"in OCDBT database at .{1,400}?process_(?P<process>\d{1,6})/?\"?: Configuration "
+        r"mismatch on uuid",
+        cause="another process writes the same part of the checkpoint: each takes itself for process "
+        "{process}, as "
+        "where they have not met in jax.distributed.initialize",
+        fix="print(jax.process_index(), jax.process_count())   # in each process, after "
+        "jax.distributed.initialize(): numbers of their own, and the same count; else start them by a "
+        "launcher that JAX knows, or give coordinator_address=, num_processes=, process_id=",
+        sample='FAILED_PRECONDITION: Error writing "psi/0.0.0" in OCDBT database at local file "/d/'
+        'ocdbt.process_0/": Configuration mismatch on uuid: expected "c74d" but received "f4fc"',
+        near_miss='Error writing "psi/0.0.0" in OCDBT database at local file "/d/ocdbt.process_0/": '
+        "No space left",
+        source="TensorStore 0.1.40 to 0.1.80 (kvstore/ocdbt/config.cc), below Orbax",
+    ),
+    KnownMistake(
         pattern=r"^Unable to find a context_id matching the specified one",
         cause="the server (a TPU's, or another task's) does not know this program's context: it was "
         "restarted, another program took it, or the program never connected to the cluster",

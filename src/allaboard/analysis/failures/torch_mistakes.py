@@ -26,6 +26,24 @@ _SIZES_DIFFER = (
 
 TORCH_MISTAKES = (
     KnownMistake(
+        pattern=r"mesh_service\.cc:\d+ ?: Check failed: impl_->channel->WaitForConnected",
+        raised_in=r"/xla_model\.py (?:rendezvous|mesh_reduce)|_xla_rendezvous",
+        cause="no process of the job serves the mesh where this one asks for it: the processes that "
+        "xmp.spawn "
+        "started have ended, or the parent asks, which is none of them",
+        fix="call xm.rendezvous and xm.mesh_reduce only within the function that xmp.spawn runs, in all "
+        "of its "
+        "processes   # not after spawn has returned; else read the log of process 0: did it end first?",
+        sample="tensorflow/compiler/xla/xla_client/mesh_service.cc:316 : Check failed: "
+        "impl_->channel->WaitForConnected( std::chrono::system_clock::now() + seconds)",
+        sample_frame=(
+            "/v/lib/python3.6/site-packages/torch_xla/core/xla_model.py",
+            "return torch_xla._XLAC._xla_rendezvous(get_ordinal(), tag, payload, replicas)",
+        ),
+        near_miss="mesh_service.cc:370 : Failed to meet rendezvous 'test': Socket closed (14)",
+        source="torch_xla 1.5 to 1.13 (XRT, mesh_service.cc)",
+    ),
+    KnownMistake(
         # Each backend checks its arguments before it communicates: c10d/Utils.hpp and ProcessGroup*.cpp.
         pattern=r"ProcessGroup\w+::\w+: (?P<what>(?:invalid|[Ii]ncorrect|requires?|unsupported|unexpected"
         r"|expected)\b[^\n]{1,160})",

@@ -25,14 +25,26 @@ _CONNECTING = re.compile(
 )
 _PORT_TAKEN = re.compile(
     r"address (?:is )?already in use|EADDRINUSE|failed to (?:bind|listen)|cannot bind"
-    r"|bind(?:ing)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)",
+    r"|\bbind(?:ing)?(?: (?:to )?port:? \d+)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)",
     re.IGNORECASE,
 )
+_PORT = re.compile(r"\b[Pp]ort:? (?P<port>\d{2,5})\b")
 _NO_NAME = re.compile(
     r"name or service|name resolution|resolve|unknown host|host not found|host ?name can(?:'t|not) be empty"
     r"|find (?:the )?address for|getaddrinfo",
     re.IGNORECASE,
 )
+_NO_ROUTE = re.compile(r"no route to host|network is unreachable|EHOSTUNREACH", re.IGNORECASE)
+_LOST_CONNECTION = re.compile(
+    r"connection (?:is |was |has been )?(?:shut down|not accepted|closed|reset|lost|aborted)|broken "
+    r"pipe|socket closed"
+    r"|\bstream (?:removed|closed)|failed to accept connection",
+    re.IGNORECASE,
+)
+_CHECK = re.compile(
+    r"Check failed: (?P<check>[^\n]{1,120}?) ?\((?P<one>[^\s()]{1,40}) vs\. (?P<two>[^\s()]{1,40})\)"
+)
+"""A comparison of glog or dmlc that failed, with the values of both sides."""
 _HELD_BY = re.compile(
     r"(?:in use|held|used|locked) by (?:the )?process (?:with pid )?(?P<pid>\d{2,9})"
 )
@@ -95,7 +107,8 @@ _VARIABLE = re.compile(
     r"\b(?P<name>[A-Z][A-Z0-9]{2,}(?:_[A-Z0-9]+)+) (?:is )?not (?:found|set|defined)"
 )
 _RANK = re.compile(
-    r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|process|task) (?P<rank2>\d{1,6})\b(?! [<>=])"
+    r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|task) (?P<rank2>\d{1,6})\b(?! [<>=])"
+    r"|\b(?<!worker )process (?P<rank3>\d{1,3})\b(?! [<>=])"
 )
 _RANK_RANGE = re.compile(r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE)
 _POD = re.compile(r'\bpod "(?P<pod>[a-z0-9][\w.-]{1,252})"')
@@ -128,11 +141,14 @@ _TOPICS = (
     ),
     _Topic(
         _PORT_TAKEN,
-        "on that host: ss -ltnp   # who holds the port? Each job needs a MASTER_PORT of its own",
+        "on that host: ss -ltnp   # who holds the port? Each job needs one of its own (MASTER_PORT, "
+        "DMLC_PS_ROOT_PORT, the address in TF_CONFIG); and is the address one of this host: ip -br address",
     ),
     _Topic(
         _RANK_RANGE,
-        "echo $RANK $WORLD_SIZE   # on that host: a rank from 0 to the world size less one",
+        "env | grep -E 'RANK|SIZE'   # on that host, in the process: a rank from 0 to the size less one "
+        "(RANK and "
+        "WORLD_SIZE, HOROVOD_RANK and HOROVOD_SIZE); one left from another start has another size",
     ),
     _Topic(
         _HANGUP,
@@ -180,6 +196,16 @@ _TOPICS = (
         "the others reach? GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME choose the interface",
     ),
     _Topic(
+        _NO_ROUTE,
+        "ip -br address; ip route   # on both hosts: is the address one of a network that both have, and "
+        "not of "
+        "a bridge? Choose the interface (dask: interface='ib0'; NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME)",
+    ),
+    _Topic(
+        _LOST_CONNECTION,
+        "read the log of the process at the other end first: did it end before?",
+    ),
+    _Topic(
         _GLOO,
         "export GLOO_SOCKET_IFNAME=NAME   # the interface that the others reach: ip -br address",
     ),
@@ -207,6 +233,10 @@ def advice_by_words(message: str) -> str:
     if any(topic.words is _AMD for topic in topics):  # nvidia-smi shows nothing there
         topics = [topic for topic in topics if topic.words not in (_GPU_ACCESS, _GPU)]
     found += [topic.advice for topic in topics]
+    if port := _PORT.search(message):
+        found = [
+            advice.replace("ss -ltnp ", f"ss -ltnp 'sport = :{port['port']}' ") for advice in found
+        ]
     if _MEETING.search(message) and _LATE.search(message):
         found.append(
             "count the processes that were started against WORLD_SIZE (torchrun on every host, with one "
@@ -223,6 +253,13 @@ def _named_things(message: str) -> Iterator[str]:
         yield f"ps -fp {pid}   # it holds what is wanted: end it if it is left over (kill {pid})"
     elif (device := _DEVICE_FILE.search(message)) and "/dev/shm" not in device["path"]:
         yield f"lsof {device['path']}; ls -l {device['path']}   # on that host: who holds it, who may use it?"
+    if check := _CHECK.search(message):
+        yield (
+            f"the library compared {check['check'].strip()} and got {check['one']} against "
+            f"{check['two']}: look at "
+            "what this call was given on that worker (an empty part of the data, a column or label that "
+            "is missing)"
+        )
     if pod := _POD.search(message):
         yield f"kubectl describe pod {pod['pod']}   # its events say why"
     if missing := _NOT_INSTALLED.search(message):
@@ -253,4 +290,5 @@ def _named_things(message: str) -> Iterator[str]:
         else:
             yield f"from this host: nc -vz {host} {port}; read the log of the process on {host}"
     if rank := _RANK.search(message):
-        yield f"read the log of rank {rank['rank'] or rank['rank2']}, which it names"
+        named = rank["rank"] or rank["rank2"] or rank["rank3"]
+        yield f"read the log of rank {named}, which it names"

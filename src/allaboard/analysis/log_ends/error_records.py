@@ -18,7 +18,7 @@ _SEVERITY = re.compile(
     r"|^[^\n]{0,90}?(?<![\w=-])\[?(?:ERROR|CRITICAL|FATAL|SEVERE|PANIC)\b(?![=/_-])"
     r"|^[^\n]{0,90}?(?<![\w=-])[A-Z]{2,12}_(?:ERROR|FATAL)(?:_LOG)?[|:\]]"
     r"|^[^\n]{0,90}?\b[\w./-]{2,60}\.(?:c|cc|cpp|cu|go|rs):\d+\]? {1,4}[Ee]rror: "
-    r"|^[^\n]{0,120}?\blevel\"?[=:] ?\"?(?:error|fatal|critical)\b"
+    r"|^[^\n]{0,120}?\b(?:level|lvl)\"?[=:] ?\"?(?:error|eror|fatal|critical|crit)\b"
     r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
     r"|^(?:fatal|error): "
     # The status of gRPC and XLA, which their users print with its message.
@@ -68,6 +68,10 @@ _AT_WORK = re.compile(
     r"\b(?:(?<!data )loss|epoch|step|iter(?:ation)?|it/s|batch|throughput)\b", re.IGNORECASE
 )
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_AWAITED = re.compile(r"\b(?:to|for|from|with|reach) rank:? (?P<rank>\d{1,6})\b", re.IGNORECASE)
+"""The rank for which a line waits."""
+MAX_AWAITED = 4
+"""Ranks for which one member waits at a time."""
 MIN_WORDS = 3
 """Words of a message that say something."""
 MIN_REPETITIONS = 3
@@ -119,6 +123,16 @@ def repeated_wait(lines: list[str]) -> int | None:
         return None
     kinds = Counter(line_kind(lines[n]) for n in waits)
     return waits[-1] if kinds[line_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None
+
+
+def awaited_ranks(lines: list[str], number: int) -> tuple[int, ...]:
+    """Return the ranks that the last lines of a log, of the kind of the line ``number``, wait for; empty if
+    they name none, or more than can be told apart from a count."""
+    kind = line_kind(lines[number])
+    final = lines[max(0, number - MAX_FINAL_LINES) : number + 1]
+    matches = (_AWAITED.search(line) for line in final if line_kind(line) == kind)
+    ranks = sorted({int(match["rank"]) for match in matches if match is not None})
+    return tuple(ranks) if len(ranks) <= MAX_AWAITED else ()
 
 
 def _is_wait(line: str) -> bool:

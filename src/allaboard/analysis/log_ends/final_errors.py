@@ -24,7 +24,8 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d|(?:^|\[|\s)[IWEF]\d{4} |^\[?\d{10}\.")
 """The time in front of a record."""
 _STOPS = re.compile(
     r"\b(?:fail(?:ed|ure|ing)?|exit(?:s|ing|ed)?|shut(?:s|ting)? ?down|abort(?:ed|ing)?|stop(?:ped|ping)"
-    r"|terminat(?:ed|ing|ion)|kill(?:ed|ing)|clean(?:ed|ing)? ?up|releas(?:ed|ing)|relaunch)\b",
+    r"|terminat(?:ed|ing|ion)|kill(?:ed|ing)|clean(?:ed|ing)? ?up|releas(?:ed|ing)|relaunch"
+    r"|end worker)\b",
     re.IGNORECASE,
 )
 """Words of a program that stops."""

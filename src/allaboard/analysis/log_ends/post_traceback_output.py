@@ -8,7 +8,7 @@ prove nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
 
 from allaboard.analysis.log_ends.error_records import line_kind
@@ -93,6 +93,10 @@ _LOG_RECORD = re.compile(
 """A record of a logger; the traceback that it gets as ``exc_info`` is written right after it."""
 
 
+_HEAD = "Traceback (most recent call last):"
+_LOGGED_ERROR = re.compile(r"[^\n]{0,90}?(?<![\w=-])(?:ERROR|CRITICAL|FATAL)\b")
+
+
 def progress_lines(later_lines: Iterable[str]) -> tuple[str, ...]:
     """Return the lines after a traceback that look like output of a program at work."""
     program_lines = takewhile(lambda line: not _LAUNCHER_REPORT.match(line), later_lines)
@@ -155,6 +159,23 @@ def work_over_line(text: str) -> str:
 def launcher_reports_failure(text: str) -> bool:
     """Return True if a launcher reports that one of its processes failed."""
     return _LAUNCHER_REPORT_LINE.search(text) is not None
+
+
+def without_logged_tracebacks(lines: Sequence[str]) -> list[str]:
+    """Return the lines with those of tracebacks that follow a logger's record of an error left empty: they
+    are part of that record."""
+    kept = list(lines)
+    number = 1
+    while number < len(lines):
+        if not (lines[number].startswith(_HEAD) and _LOGGED_ERROR.match(lines[number - 1])):
+            number += 1
+            continue
+        end = number + 1
+        while end < len(lines) and lines[end][:1] in (" ", "\t", ""):
+            end += 1
+        kept[number : end + 1] = [""] * len(kept[number : end + 1])
+        number = end + 1
+    return kept
 
 
 def is_logged_traceback(previous_line: str) -> bool:

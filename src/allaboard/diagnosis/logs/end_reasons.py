@@ -16,6 +16,8 @@ from allaboard.diagnosis.readers.fatal_log import ENDS_IN_ERROR
 from allaboard.facts import Evidence, Finding, Heard, LoggedReason, Severity
 from allaboard.rules.engine.relations import RelationsOf, reports_waiting
 
+ENDED_WITH = "a process ended with "
+"""Begins the sentence about an exception whose cause is known by its last line."""
 _SIGNAL = "killed by SIGABRT"
 _EXIT_WORDS = re.compile(
     r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|status) (?:with |code|status)|exitcode", re.I
@@ -128,7 +130,9 @@ def with_last_errors(
     errors = [f for f in findings if f.severity is Severity.ERROR]
     if not errors or not all(relations_of(f.rule).bare_exit for f in errors):
         return list(findings)
-    quoted = {h.speakers[0].place.file: h for h in heard if h.says.startswith(ENDS_IN_ERROR)}
+    quoted = {
+        h.speakers[0].place.file: h for h in heard if h.says.startswith((ENDS_IN_ERROR, ENDED_WITH))
+    }
     return [_with_last_error(f, quoted) if f in errors else f for f in findings]
 
 
@@ -140,7 +144,7 @@ def _with_last_error(finding: Finding, quoted: Mapping[str, Heard]) -> Finding:
     speaker = message.speakers[0]
     if speaker.rank >= 0 and speaker.rank not in {w.rank for w in finding.who}:
         return finding
-    words = message.says.removeprefix(ENDS_IN_ERROR)
+    words = message.says.removeprefix(ENDS_IN_ERROR).removeprefix(ENDED_WITH)
     if _EXIT_WORDS.search(words):
         return finding  # the same end, in a launcher's own words
     return msgspec.structs.replace(

@@ -1,9 +1,11 @@
-"""Logs of BytePS, and of ps-lite under it: workers, servers and one scheduler, where they all meet."""
+"""Logs of parameter servers other than TensorFlow's: those of BytePS and ps-lite under it, where workers,
+servers and one scheduler meet, and Paddle's."""
 
 from __future__ import annotations
 
 import re
 
+from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Severity, Testimony
@@ -12,10 +14,10 @@ NOT_SET = KnownMessage(
     key="Environment::Get()->find(",
     pattern=r"Check  ?(?:notnull|failed): (?:ps::)?Environment::Get\(\)->find\(\"(?P<name>\w{1,60})\"\)",
     rule="LOG013",
-    says="BytePS found no {name} in the environment of a process",
+    says="ps-lite (MXNet, BytePS) found no {name} in the environment of a process",
     fix="export {name}=...   # for each process: DMLC_ROLE (worker, server, scheduler), DMLC_NUM_WORKER, "
     "DMLC_NUM_SERVER, DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT of the scheduler, DMLC_WORKER_ID; and start it "
-    "with bpslaunch",
+    "with bpslaunch (MXNet: tools/launch.py -n N -H HOSTFILE COMMAND)",
     explains=("LOG011", "LOG012", "EXIT001"),
     sample='[01:04:50] src/postoffice.cc:32: Check  notnull: Environment::Get()->find("DMLC_ROLE")',
     source="its wording from the source of ps-lite, in BytePS 0.1 to 0.2 and MXNet (postoffice.cc)",
@@ -35,6 +37,24 @@ WAITS = KnownMessage(
     sample="[07:38:39] src/./zmq_van.h:299: Start ZMQ recv thread",
     source="its wording from the source of ps-lite, in BytePS 0.1 to 0.2 (zmq_van.h)",
 )
+PADDLE_SERVER = KnownMessage(
+    key="] grpc error:",
+    pattern=r"ep:\[(?P<host>[^\]\s:]{1,255}):(?P<port>\d{1,5})\] grpc error:(?P<why>Connect "
+    r"Failed|Deadline Exceeded"
+    r"|[A-Z][\w ]{3,60})",
+    rule="PS001",
+    says="Paddle's parameter server at {host}:{port} answered no more ({why})",
+    fix="read the log of the server at {host} port {port} first: did it end, or had it finished? From here: "
+    "nc -vz {host} {port}",
+    proves_not="that it ended: one that is stuck or behind a firewall looks the same",
+    awaits=True,
+    explains=("EXIT002", "LOG012"),
+    sample="E0119 21:26:14.529606 16639 grpc_client.cc:119] proc param error:name:[fc_0.w_0@GRAD] "
+    "ep:[172.17.0.5:6174] grpc error:Connect Failed",
+    source="its wording from the source of PaddlePaddle 0.11 to 1.8 (grpc_client.cc)",
+)
+MIN_LINES_AFTER = 3
+"""Lines of a training after a loss that show that it goes on."""
 _WORKER = re.compile(r"BytePS launching worker")
 
 
@@ -44,6 +64,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     final_line = text.rstrip().rpartition("\n")[2]
     if not heard and WAITS.key in final_line and _WORKER.search(text):
         heard = find_known_messages(exhibit, (WAITS,))[-1:]
+    if not trains_on_after(text, PADDLE_SERVER.key, MIN_LINES_AFTER):
+        # Several servers, or several variables of one: the first is the news.
+        heard += find_known_messages(exhibit, (PADDLE_SERVER,))[:1]
     return Testimony(heard=heard) if heard else None
 
 

@@ -45,6 +45,8 @@ def _sentence(found: CutTraceback) -> str:
     subject = f"spawned process {found.spawned}" if found.spawned >= 0 else "a process"
     if is_launcher_file(found.frame.file):
         return f"a launcher reports that a process of the job failed; {BREAKS_OFF}{found.frame}"
+    if found.cause:
+        return f"{subject} failed after {found.cause[:200]}; {BREAKS_OFF}{found.innermost}"
     called = f", called at {found.frame}" if found.frame != found.innermost else ""
     return f"{subject} raised an exception whose name is missing here: {BREAKS_OFF}{found.innermost}{called}"
 
@@ -55,6 +57,8 @@ def _advice(found: CutTraceback, name: str) -> str:
         return (
             advice if not advice.startswith("collect ") else f"look at {found.frame}; then {advice}"
         )
+    if found.cause:
+        return f"{advice_of_line(found.cause)}; and the end of that traceback, from the whole log"
     return (
         "get the end of that traceback from the whole log: the line below its last frame names the "
         "exception; "

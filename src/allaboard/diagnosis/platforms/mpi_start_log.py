@@ -16,7 +16,7 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.rank_sets import name_ranks
 
 _FATAL = re.compile(
-    r"Abort\(\d+\) on node \d+ \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in "
+    r"Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in "
     r"(?P<call>\w+): "
     r"(?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)"
 )
@@ -28,7 +28,7 @@ _HELP = re.compile(
 _HELP_REASON = re.compile(r"\n\s*\n(?P<reason>  \S[^\n]{3,120}(?:\n  -->[^\n]{1,160})?)\s*$")
 _FATAL_FIX = (
     "read the log of that rank; does the network fail? fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi "
-    "for one run"
+    "for one run; on Slingshot (cxi) FI_CXI_RX_MATCH_MODE=software; is one host in all such messages?"
 )
 _ABORT_FIX = (
     "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught exception, for "

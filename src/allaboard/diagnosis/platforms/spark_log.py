@@ -60,6 +60,21 @@ TASK_FAILED = KnownMessage(
     "because barrier task ResultTask(10, 1) finished unsuccessfully.",
     source=_SOURCE,
 )
+PYTHON_CRASHED = KnownMessage(
+    key="Python worker exited unexpectedly",
+    pattern=r"Python worker exited unexpectedly \(crashed\)",
+    rule="EXIT001",
+    says="the Python process in which Spark ran a task crashed or was killed; the EOFError below is its "
+    "executor's, which read from it no more",
+    fix="on the executor's host: dmesg -T | grep -iE 'killed process|segfault'   # memory? Then "
+    "spark.executor.memoryOverhead, spark.executor.pyspark.memory; else "
+    "spark.python.worker.faulthandler.enabled="
+    "true shows the line; and the executor's stderr: yarn logs -applicationId ID",
+    proves_not="whether it crashed or was killed for lack of memory",
+    explains=("EXIT002", "LOG012", "EXIT005"),
+    sample="23/10/17 23:13:08 ERROR PythonRunner: Python worker exited unexpectedly (crashed)",
+    source="its wording from the source of Spark 2.0 to 4.0 (PythonRunner.scala)",
+)
 MIN_WAITS = 3
 """Times that Spark says so before it counts: executors take a while to come."""
 _WENT_ON = ("Finished task ", "Starting task ")
@@ -68,6 +83,8 @@ _WENT_ON = ("Finished task ", "Starting task ")
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     heard = find_known_messages(exhibit, (REFUSED, TASK_FAILED))[:1]
+    if not heard and not trains_on_after(text, PYTHON_CRASHED.key, 1):
+        heard = find_known_messages(exhibit, (PYTHON_CRASHED,))[:1]
     for message in (BARRIER, NO_RESOURCES):
         if heard or text.count(message.key) < MIN_WAITS:
             continue

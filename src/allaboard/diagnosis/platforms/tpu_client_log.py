@@ -1,9 +1,10 @@
-"""What TensorFlow's clients of a TPU node write if the two cannot reach each other."""
+"""What clients of a TPU write if they cannot reach it, or if another process holds it."""
 
 from __future__ import annotations
 
 import msgspec
 
+from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
@@ -39,6 +40,45 @@ INPUT = KnownMessage(
     "target /job:localhost/replica:0/task:0/device:CPU:0:\n\t [[MultiDeviceIteratorGetNextFromShard]]",
     source="its wording from users' reports of TensorFlow 2.2 to 2.15 on TPU nodes",
 )
+IN_USE = tuple(
+    KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="RES005",
+        says=says,
+        fix=fix,
+        explains=("LOG012", "EXIT002"),
+        sample=sample,
+        source=source,
+    )
+    for key, pattern, says, fix, sample, source in (
+        (
+            "TPU is already in use by ",
+            r"TPU is already in use by process with pid (?P<holder>\d{1,9})",
+            "another process of this host, pid {holder}, holds the TPU: this one got none, and goes on "
+            "without it",
+            "ps -fp {holder}   # of an earlier run? End it: kill {holder}. One process takes all chips "
+            "of a host, "
+            "unless TPU_VISIBLE_CHIPS and TPU_PROCESS_BOUNDS share them out",
+            "ABORTED: The TPU is already in use by process with pid 176028. Not attempting to load "
+            "libtpu.so in "
+            "this process.",
+            "its wording from the source of TensorFlow 2.9 to 2.21 (tpu_initializer_helper.cc), in JAX",
+        ),
+        (
+            "libtpu.so already in use",
+            r"libtpu\.so already in used? by another process",
+            "another process of this host holds the TPU: this one got none, and goes on without it",
+            "sudo lsof -w /dev/accel0 /dev/vfio/*   # who holds it? End what is left of an earlier run; "
+            "if nobody "
+            "does: sudo rm /tmp/libtpu_lockfile, which another user may own",
+            "I0000 00:00:1 19 f236.cc:165] libtpu.so already in use by another process probably owned by "
+            "another "
+            'user. Run "$ sudo lsof -w /dev/accel0" to figure out which process is using the TPU.',
+            "its wording from the source of TensorFlow 2.6 to 2.8 (tpu_api_dlsym_initializer.cc), in JAX",
+        ),
+    )
+)
 MIN_ATTEMPTS = 2
 """Attempts in vain; each is written twice by TensorFlow's logger."""
 _CAME = "Found TPU system"
@@ -47,6 +87,10 @@ _CAME = "Found TPU system"
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     heard = find_known_messages(exhibit, (INPUT,))[:1]
+    for message in IN_USE:
+        # Processes that share a host's TPU under one parent warn of each other, and train.
+        if not heard and not trains_on_after(text, message.key, 1):
+            heard += find_known_messages(exhibit, (message,))[:1]
     if text.count(MASTER.key) >= MIN_ATTEMPTS and _CAME not in text[text.rfind(MASTER.key) :]:
         heard += tuple(map(_without_address, find_known_messages(exhibit, (MASTER,))[-1:]))
     return Testimony(heard=heard) if heard else None

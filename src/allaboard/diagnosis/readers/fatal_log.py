@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +13,7 @@ from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
+    awaited_ranks,
     error_message,
     goes_on_after,
     is_at_work,
@@ -32,10 +32,12 @@ from allaboard.analysis.log_ends.post_traceback_output import (
     is_same_stream,
     progress_lines,
     training_over_line,
+    without_logged_tracebacks,
 )
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.end_advice import (
+    ASK_WHO_ENDED,
     ASK_WHO_KILLED,
     COLLECT_LOGS,
     READ_LOG,
@@ -50,6 +52,7 @@ from allaboard.diagnosis.wordings.end_lines import (
     IMAGE_PULLED,
     LAUNCHER_LINES,
     LESS_THAN_FATAL,
+    MPI_ABORT_LINE,
     MPI_FRAME,
     MPI_HELP_FATAL,
     MPI_HELP_RULE,
@@ -57,7 +60,7 @@ from allaboard.diagnosis.wordings.end_lines import (
     SIGNAL_LINE,
     SIGNAL_WORDS,
 )
-from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
+from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
@@ -75,6 +78,10 @@ _EXCEPTION_ORDER = 3
 """That of an exception's last line."""
 MAX_MPI_STACK_LINES = 16
 """Lines of the error stack of MPICH that are read after its first."""
+MAX_ASKING_LINES = 3
+"""Lines before a sentence about a failure that may say whom its program asked."""
+MAX_WRAPPED_LINES = 3
+"""Lines between two frames of that stack that continue the one before."""
 _FRAMEWORK_ERROR = re.compile(
     r"^(?:tensorflow\.python\.framework\.errors_impl|jaxlib\.(?:xla_extension|_jax)|jax\.errors)"
     r"\.\w{3,60}Error: "
@@ -90,6 +97,12 @@ _NAMED_MEMBER = re.compile(
     r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
 )
 """The address of another member in the record of an error."""
+_AWAITED_HOST = re.compile(
+    r"\b(?:to|for|from|reach|on) (?:the )?(?:host|node|worker|peer|pod|server|scheduler|master):? "
+    r"'?(?P<name>[a-z][a-z0-9]*(?:[-.][\w.-]*)?\d[\w.-]*)",
+    re.IGNORECASE,
+)
+"""Name of the member for which a line waits."""
 _LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 _STORE_GONE = re.compile(
@@ -178,9 +191,12 @@ def _last_words(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
 def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return the first of the records of errors with which the log ends."""
     if TRACEBACK_HEAD in text:
-        return None  # of a traceback it is known whether it ended the process
+        # Of a traceback it is known whether it ended the process; a logger's is part of its record.
+        lines = without_logged_tracebacks(lines)
+        if any(TRACEBACK_HEAD in line for line in lines):
+            return None
     number = final_error(lines)
-    if number is None:
+    if number is None or MPI_ABORT_LINE.search(lines[number]):
         return None
     message = error_message(lines[number][:MAX_LINE_CHARS].rstrip())
     says = f"{ENDS_IN_ERROR}{message[:200]}"
@@ -202,7 +218,12 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         return None
     line = lines[number].strip()
     says = f"{says}: {line[:200]}"
-    heard = _heard(exhibit, number, line, says, _advice_of_record(line, exhibit))
+    fix = _advice_of_record(line, exhibit)
+    if fix.startswith("collect "):
+        # Whom it asked stands in the lines before, if the program says so.
+        asked = (advice_by_words(x) for x in lines[max(0, number - MAX_ASKING_LINES) : number])
+        fix = "; then ".join([*[first for first in asked if first][-1:], fix])
+    heard = _heard(exhibit, number, line, says, fix)
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
 
 
@@ -234,15 +255,27 @@ def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
         return None
     line = lines[number].strip()
     says = f"the log ends in a wait that it repeats: {line[:200]}"
-    first = advice_by_words(line[:MAX_LINE_CHARS])
-    return _heard(
-        exhibit,
-        number,
-        line,
-        says,
-        f"{first}; then {_WAIT_FIX}" if first else _WAIT_FIX,
-        awaits=True,
+    awaited = awaited_ranks(lines, number)
+    if len(awaited) > 1:
+        says += f" (the same for {', '.join(map(str, awaited[:-1]))} and {awaited[-1]})"
+    heard = _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
+    if not awaited:
+        first = advice_by_words(line[:MAX_LINE_CHARS]) or _host_advice(line)
+        return msgspec.structs.replace(heard, fix=f"{first}; then {_WAIT_FIX}") if first else heard
+    numbers = " and ".join(map(str, awaited))
+    return msgspec.structs.replace(
+        heard,
+        about=tuple(Who(index=rank, rank=rank) for rank in awaited),
+        fix=f"read the log of rank {numbers}: was it started, and does it run? Then {_WAIT_FIX}",
     )
+
+
+def _host_advice(line: str) -> str:
+    """Return what to do about the host that a line names without an address; "" if it names none."""
+    match = _AWAITED_HOST.search(line)
+    if match is None:
+        return ""
+    return f"read the log of {match['name']}: was it started, and does it run?"
 
 
 def _lost_store(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
@@ -339,6 +372,8 @@ def _describe_end(
         line = (
             f"{line} {following[0].strip()}"  # TensorFlow lists several errors under one exception
         )
+    elif line.endswith(":") and EXCEPTION_LINE.match(line):
+        line = " ".join([line, *(part.strip() for part in following[:2])])  # as XGBoost's
     is_error = _FRAMEWORK_ERROR.match(line) or (is_last and EXCEPTION_LINE.match(line))
     if is_error and has_no_traceback and not goes_on_after(line):
         if explained := explain_bare_exception(line):
@@ -354,8 +389,16 @@ def _abort_reason(following: list[str]) -> str:
     for line in following[:2]:
         if line.strip().startswith("what():"):
             return line.strip().removeprefix("what():").strip()
-    frames = takewhile(lambda m: m is not None, map(MPI_FRAME.match, following))
-    return next((m["why"] for m in reversed([*frames]) if m is not None and m["why"]), "")
+    reason = ""
+    wrapped_lines = 0
+    for line in following:
+        frame = MPI_FRAME.match(line)
+        # A terminal wraps the arguments of a call, which stand first.
+        wrapped_lines = 0 if frame is not None else wrapped_lines + 1
+        if wrapped_lines > MAX_WRAPPED_LINES or not line.strip():
+            break
+        reason = (frame["why"] if frame is not None else "") or reason
+    return reason
 
 
 def _mpi_help(lines: list[str], number: int) -> tuple[str, int] | None:
@@ -384,8 +427,10 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
 
 
 def _signal_fix(signal_name: str) -> str:
-    if signal_name in ("SIGKILL", "SIGTERM"):
+    if signal_name == "SIGKILL":
         return ASK_WHO_KILLED
+    if signal_name == "SIGTERM":
+        return ASK_WHO_ENDED
     return signal_advice(signal.SIGBUS) if signal_name == "SIGBUS" else READ_LOG
 
 

@@ -13,11 +13,12 @@ from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.hydra_messages import HYDRA_MESSAGES
 from allaboard.diagnosis.wordings.open_mpi_messages import (
+    LINK_WORDS,
     MPI_ABORT,
     OPEN_MPI_MESSAGES,
     TRANSPORT_MESSAGES,
 )
-from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
+from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Testimony
 from allaboard.facts.signal_name import VALID_SIGNALS
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
@@ -33,6 +34,7 @@ _CODE = re.compile(
     r"Exit code: +(?P<code>\d{1,3})"
 )
 _PASSING = (
+    "is failing to make progress on posting",
     "mca_btl_tcp_endpoint_complete_connect",
     "inbound MPI TCP connection request from a peer",
 )
@@ -47,6 +49,7 @@ _BLOCK = re.compile(
 _HYDRA_ABORT = re.compile(
     r"application called MPI_Abort\([^)\n]{1,80}, (?P<code>-?\d{1,9})\) - process (?P<rank>\d{1,7})"
 )
+_MPICH_ABORT = re.compile(r"\bAbort\((?P<code>\d{1,10})\)")
 _SHOWN_AS_SIGNAL = {4, 6, 7, 8, 9, 11, 13, 15}
 """Numbers that Hydra shows of a process that a signal ended: it prints the raw wait status, of which the
 lowest seven bits are the signal, and the eighth tells of a core."""
@@ -77,8 +80,16 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             glimpses.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
     glimpses.extend(_ends_of_hydra(exhibit))
     messages = [m for m in MESSAGES if m.key not in _PASSING or not _has_trained_after(text, m.key)]
-    heard = find_known_messages(exhibit, messages)
+    if " unit: -" in text:  # PSM says more than libfabric, which used it
+        messages = [m for m in messages if m.key != " failed (ofi_"]
+    heard = _one_link(find_known_messages(exhibit, messages))
     return Testimony(heard=heard, glimpses=tuple(glimpses[:1000])) if heard or glimpses else None
+
+
+def _one_link(heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
+    """Return the messages with the first of the links that broke: a rank that is lost breaks them all."""
+    links = [h for h in heard if h.says.startswith(LINK_WORDS)]
+    return tuple(h for h in heard if h not in links[1:])
 
 
 def _has_trained_after(text: str, key: str) -> bool:
@@ -89,8 +100,12 @@ def _ends_of_hydra(exhibit: Exhibit) -> Iterator[Glimpse]:
     text = exhibit.text
     # A traceback that names no rank is of the process that ended: its exit code tells nothing more.
     has_traceback = TRACEBACK_HEAD in text
+    # The code of an abort is cut to its lowest byte, which then looks like a signal.
+    abort_codes = {int(m["code"]) & 0xFF for m in _MPICH_ABORT.finditer(text)}
     for match in _BLOCK.finditer(text):
         code, ended_by = _decode(match)
+        if ended_by is not None and int(match["code"] or -1) in abort_codes:
+            code, ended_by = int(match["code"]), None
         if ended_by is None and has_traceback:
             continue
         line = " ".join(match[0].replace("=   ", "").split())[:300]

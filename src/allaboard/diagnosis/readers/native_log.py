@@ -8,6 +8,8 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Heard, Testimony, Who
 
+_CHECK_FAILED = "LOG011"
+"""The rule that reports a check that failed in native code."""
 _FATAL = (
     r"(?:: F |\bF\d{4,8} )[^\n]{0,160}?\b(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] "
 )
@@ -103,7 +105,7 @@ MESSAGES = (
         + LOST_CONNECTION
         + r"))"
         r"(?P<what>[^\n]{1,160})",
-        rule="LOG011",
+        rule=_CHECK_FAILED,
         says="native code ended its process at {file}:{line}: Check failed: {what}",
         fix="read the lines before it in this log; search for the check in the issues of the library: {file}",
         proves_not="that the library is at fault: what it was given may be",
@@ -116,9 +118,20 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = tuple(_about_speaker(h, exhibit) for h in find_known_messages(exhibit, MESSAGES))
+    heard = tuple(
+        _about_speaker(h, exhibit) for h in _first_checks(find_known_messages(exhibit, MESSAGES))
+    )
     heard += tuple(_unnamed_peer(h) for h in find_known_messages(exhibit, (PEER_LOST,)))
     return Testimony(heard=heard) if heard else None
+
+
+def _first_checks(heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
+    """Return the messages with the first of the checks that failed in processes that nobody names: the others
+    fell after it."""
+    checks = [h for h in heard if h.rule == _CHECK_FAILED]
+    if any(h.speakers[0].rank >= 0 for h in checks):
+        return heard
+    return tuple(h for h in heard if h not in checks[1:])
 
 
 def _unnamed_peer(heard: Heard) -> Heard:

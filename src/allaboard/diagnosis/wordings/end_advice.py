@@ -15,6 +15,10 @@ READ_LOG = (
 ASK_WHO_KILLED = (
     "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
 )
+ASK_WHO_ENDED = (
+    "read the logs of the other processes first: a launcher ends them all when one has failed; else ask the "
+    "batch system who ended it (sacct, kubectl describe pod)"
+)
 _NO_THREAD = re.compile(r"pthread_create|[Tt]hread creation|Resource temporarily unavailable")
 _THREADS = "on its host: ulimit -u; cat /sys/fs/cgroup/pids.max   # threads count as processes"
 _GPU_FAULT = re.compile(

@@ -29,6 +29,8 @@ ABORT_LINES = (
         r"|Unhandled exception: (?P<what9>\S{1,200}\. what\(\): .*)"
     ),
 )
+MPI_ABORT_LINE = re.compile(r"\bAbort\(\d+\)[^\n]{0,60}: Fatal error in ")
+"""What MPICH writes with the rank, which another reader reads with the stack below it."""
 MPI_FRAME = re.compile(r"^(?:\w+|\(unknown\))\(\d*\)\.*: ?(?P<why>.*)")
 MPI_HELP_RULE = re.compile(r"^-{50,}$")
 MPI_HELP_FATAL = re.compile(
@@ -44,8 +46,8 @@ SIGNAL_LINE = re.compile(
     r"^(?:\S+: line \d+: +\d+ |\S{0,60}\s)?(?P<name>Segmentation fault|Bus error|Illegal instruction"
     r"|Floating point exception|Aborted|Killed)(?: *\(core dumped\))?(?:\s{2,}\S.*)?\s*$"
     r"|^\[[\w.-]+:\d+\] Signal: (?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
-    # The failure handlers of absl (libtpu, Ray) and glog.
-    r"|^\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
+    # The failure handlers of absl (libtpu, Ray) and glog (Paddle).
+    r"|^\s{0,4}(?:\[SignalInfo: )?\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
 )
 OVERWRITTEN_LINE = re.compile(r"(?P<name>Killed|Segmentation fault)(?!er\b|s\b)(?=[\w%|/\[])")
 """The shell's word over the beginning of a progress line that ended without a new line."""

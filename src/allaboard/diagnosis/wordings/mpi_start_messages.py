@@ -13,15 +13,17 @@ _SRUN_FIX = (
 )
 MESSAGES = (
     KnownMessage(
-        key="can't open hfi unit",
-        pattern=r"PSM2? can't open hfi unit: -?\d+",
+        key=" unit: -",
+        pattern=r"(?:rank(?P<rank>\d{1,7})[^\n]{0,80}: )?PSM[23]? can't open (?:hfi|nic) unit: -?\d+",
         rule="LOG013",
-        says="a rank got no context of its host's Omni-Path adapter: as many as it has are in use",
+        says="a rank got no context of its host's adapter (PSM): as many as it has are in use, or it has "
+        "none "
+        "that PSM can use",
         fix="on that host: hfi1stats; cat /sys/class/infiniband/hfi1_0/nctxts "
         "/sys/class/infiniband/hfi1_0/nfreectxts   # fewer ranks a host, no other job there, or "
         "PSM2_MAX_CONTEXTS_PER_JOB so that jobs share; else without it: FI_PROVIDER=tcp",
         proves_not="that another job holds them: more ranks than contexts look the same",
-        explains=("EXIT003", "LOG012"),
+        explains=("EXIT001", "EXIT003", "LOG012"),
         sample="[1] node1.329747PSM2 can't open hfi unit: -1 (err=23)",
         source="its wording from the source of PSM2 10 to 12 (psm2_context.c)",
     ),
@@ -57,6 +59,38 @@ MESSAGES = (
         fix="srun --mpi=pmi2 PROGRAM   # or --mpi=pmix: srun --mpi=list; or MPICH's own mpiexec -n N PROGRAM",
         sample="PMII_singinit: execv failed: No such file or directory",
         source=_MPICH,
+    ),
+    KnownMessage(
+        key=" unexpected contrib from ",
+        pattern=r"mpi/pmix\w*: \w{1,60}: (?P<node>[\w.-]{1,255}) \[\d+\]: [^\n]{1,120}? unexpected "
+        r"contrib from "
+        r"(?P<other>[\w.-]{1,255}):\d+",
+        rule="LOG013",
+        says="Slurm's PMIx plugin on {node} refused what {other} sent as the processes were to meet, and "
+        "they "
+        "waited on in MPI_Init",
+        fix="srun --mpi=list; srun --mpi=pmi2 PROGRAM   # or MPIR_CVAR_PMI_VERSION=2 mpiexec; a step "
+        "left from "
+        "before with the same PMIx? Start a new allocation; then tell who runs Slurm (pmixp_server.c)",
+        proves_not="that {other} is at fault: an older step or another version of the plugin looks the same",
+        explains=("EXIT003", "EXIT001", "EXIT008", "LOG012"),
+        sample="[2026-01-08T13:01:38.539] error:  mpi/pmix_v4: _process_server_request: node-a [0]: "
+        "pmixp_server.c:935: 0x40039c008b10: unexpected contrib from node-b:1, coll->seq=0, seq=0",
+        source="its wording from the source of Slurm 17.11 to 25.05 (mpi/pmix/pmixp_server.c)",
+    ),
+    KnownMessage(
+        key="init failed: ",
+        pattern=r"MPID_Init\(\d+\)\.*: +PMI2? init failed: (?P<code>\d+)",
+        rule="LOG013",
+        says="the processes found no PMI of their launcher (PMI init failed), so that none could join "
+        "the others",
+        fix="srun --mpi=list; srun --mpi=cray_shasta PROGRAM   # on a Cray the MPI's own launcher (srun, "
+        "aprun) inside "
+        "the job, not ssh or bash; elsewhere --mpi=pmi2 or mpiexec of the same MPI",
+        proves_not="which launcher it expects",
+        explains=("EXIT003", "LOG012", "LOG011"),
+        sample="MPID_Init(611).......:  PMI2 init failed: 1",
+        source="its wording from the source of MPICH 3.0 to 4.3 and Cray MPICH 7 to 8",
     ),
     KnownMessage(
         key="Framework: psec",

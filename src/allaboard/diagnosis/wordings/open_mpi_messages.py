@@ -13,6 +13,8 @@ MPI_ABORT = re.compile(
 )
 """Matches the text about a rank that ended the whole job."""
 _OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
+LINK_WORDS = ("the InfiniBand link from", "the adapter refused what")
+"""Begin what is said of one link of InfiniBand."""
 _UCX = "its wording from the source of UCX 1.6 to 1.17 (uct/ib/mlx5, ucs/sys/sock.c)"
 
 
@@ -234,7 +236,8 @@ TRANSPORT_MESSAGES = (
     ),
     KnownMessage(
         key=" failed (ofi_",
-        pattern=r"OFI (?P<call>[\w() ]{1,40}?) failed \(ofi_\w+\.[ch]:\d+:\w+:(?P<why>[^)\n]{1,80})\)",
+        pattern=r"OFI (?P<call>[\w() ]{1,40}?) failed \(ofi_(?!events|send|recv|progress)\w+\.[ch]:\d+:\w+:"
+        r"(?P<why>[^)\n]{1,80})\)",
         rule="LOG013",
         says="MPI found no network that its libfabric can use: {call} failed ({why})",
         fix="fi_info -l; fi_info   # in the job's environment: which providers it has. Then FI_PROVIDER=tcp "
@@ -259,6 +262,64 @@ TRANSPORT_MESSAGES = (
         sample="[node-b][[22157,1],4][btl_tcp_endpoint.c:626:mca_btl_tcp_endpoint_recv_connect_ack] received "
         "unexpected process identifier [[22157,1],7]",
         source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="is failing to make progress on posting",
+        pattern=r"(?:PE (?P<rank>\d{1,7}): )?MPICH WARNING: OFI is failing to make progress on posting a "
+        r"(?P<what>\w+)",
+        rule="LOG013",
+        says="the network's queue of finished messages is full on a rank, so that MPI can post no "
+        "{what}: it waits, "
+        "and the job with it",
+        fix="export FI_CXI_DEFAULT_CQ_SIZE=131072   # for all ranks; else FI_CXI_RX_MATCH_MODE=software, "
+        "or fewer "
+        "messages that are on their way at a time: wait for some of the requests before the next ones",
+        proves_not="that it hangs for ever: MPI tries again",
+        sample="PE 0: MPICH WARNING: OFI is failing to make progress on posting a receive. MPICH "
+        "suspects a hang due "
+        "to completion queue exhaustion.",
+        source="its wording from the source of Cray MPICH 8.1, as users report it",
+    ),
+    KnownMessage(
+        key="handle_wc] from ",
+        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255}) error\s+polling [LH]\s?P "
+        r"CQ with status "
+        r"(?P<why>(?:RETRY EXCEEDED|RECEIVER NOT READY|TRANSPORT RETRY|WORK REQUEST FLUSHED)[A-Z "
+        r"]{0,40}?) ?status number",
+        rule="NET006",
+        says="the InfiniBand link from {here} to {there} lost messages ({why}): Open MPI sent again and "
+        "again, "
+        "without an answer",
+        fix="on {here} and {there}: ibstat; perfquery -x; iblinkinfo | grep -i {there}   # errors, a "
+        "slow link, a "
+        "port that flaps? Did the process on {there} end before? UCX retries better: mpirun --mca pml "
+        "ucx --mca "
+        "btl ^openib",
+        proves_not="which end or which switch between them it is: note whether one host is in all such "
+        "messages",
+        explains=("EXIT001", "EXIT003", "LOG012", "LOG011"),
+        sample="[[44391,1],9][btl_openib_component.c:3690:handle_wc] from node-a to: node-b error "
+        "polling LP CQ "
+        "with status RETRY EXCEEDED ERROR status number 12 for wr_id 1f5dd30 opcode 32767  vendor error 129",
+        source="its wording from the source of Open MPI 1.4 to 4.1 (btl_openib_component.c)",
+    ),
+    KnownMessage(
+        key="handle_wc] from ",
+        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255}) error\s+polling [LH]\s?P "
+        r"CQ with status "
+        r"(?P<why>(?:REMOTE|LOCAL)[A-Z ]{1,40}?) ?status number",
+        rule="LOG013",
+        says="the adapter refused what Open MPI's openib sent from {here} to {there} ({why})",
+        fix="mpirun --mca pml ucx --mca osc ucx --mca btl ^openib   # openib is no longer kept, and "
+        "fails so with "
+        "one-sided calls, several threads and registered memory; one host alone: --mca btl self,vader",
+        proves_not="that the hardware is sound: ibstat and perfquery -x on {here} show its errors",
+        explains=("EXIT001", "EXIT003", "LOG012", "LOG011"),
+        sample="[[27217,0],12][btl_openib_component.c:3556:handle_wc] from node-a to: node-a error "
+        "polling LP CQ "
+        "with status REMOTE ACCESS ERROR status number 10 for wr_id 19059c8 opcode 4  vendor error 136 "
+        "qp_idx 3",
+        source="its wording from the source of Open MPI 1.4 to 4.1 (btl_openib_component.c)",
     ),
     KnownMessage(
         key="essage truncated",

@@ -30,6 +30,9 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|[A-Za-z_][\w.]*: "
 )
 """Begins the line that names an exception."""
+_CHAIN = re.compile(
+    r"The above exception was the direct cause|During handling of the above exception, another"
+)
 _BOX_END = re.compile(r"[^│]{0,80}[╰└]─")
 _BOX_ROW = re.compile(r"│.*(?:│|\.\.\.|\w)\s*$")
 _BOX_PLACE = re.compile(
@@ -56,6 +59,8 @@ class CutTraceback(NamedTuple):
     """The innermost frame that is left, whosoever code it is."""
     spawned: int
     """Number of the process that torch.multiprocessing started, of which it is; -1 if it is of none."""
+    cause: str
+    """The exception above it of which this one came, as its last line; "" if there is none."""
     message: str
     """The message above it, if the frames stand below theirs; else ""."""
 
@@ -87,7 +92,15 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     frame = next((f for f in inner_first if f.is_user), inner_first[0])
     above = [m for line in lines[max(0, begin - 2) : begin] if (m := _SPAWNED.match(line))]
     spawned = int(above[-1]["number"]) if above else -1
-    return CutTraceback(begin, frame, inner_first[0], spawned, message)
+    return CutTraceback(begin, frame, inner_first[0], spawned, _cause_above(lines, begin), message)
+
+
+def _cause_above(lines: Sequence[str], begin: int) -> str:
+    """Return the exception that stands above a traceback which says that it came of that one."""
+    above = [line.strip() for line in lines[max(0, begin - 5) : begin] if line.strip()]
+    if len(above) < 2 or not _CHAIN.match(above[-1]) or not _EXCEPTION.match(above[-2]):
+        return ""
+    return above[-2][:300]
 
 
 def _cut_box(lines: Sequence[str], numbers: Sequence[int]) -> CutTraceback | None:
@@ -104,10 +117,10 @@ def _cut_box(lines: Sequence[str], numbers: Sequence[int]) -> CutTraceback | Non
         shown = _BOX_LINE.search(lines[number])
         if place is not None and shown is not None and shown["line"] == place["line"]:
             frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
-            found = CutTraceback(number, frame, frame, -1, "")
+            found = CutTraceback(number, frame, frame, -1, "", "")
     if found is None and place is not None:
         frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
-        return CutTraceback(numbers[-1], frame, frame, -1, "")
+        return CutTraceback(numbers[-1], frame, frame, -1, "", "")
     return found
 
 

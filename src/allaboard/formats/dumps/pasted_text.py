@@ -21,9 +21,15 @@ _POOL_MEMBER = re.compile(r"^workerpool\d-\d{1,4}[ \t\r]*$", re.MULTILINE)
 MIN_EXPORTED_LINES = 3
 """Lines in double quotes that make an export."""
 _STREAM = re.compile(
-    r"^(?P<stream>[A-Za-z]{2,12}[:|>] ?)(?: {0,4}File \"|Traceback \(most)", re.MULTILINE
+    r"^(?P<stream>[A-Za-z]{2,12}[:|>] ?|(?! {2}\| Exception Group) {1,4}\| )(?: {0,4}File \"|Traceback "
+    r"\(most)",
+    re.MULTILINE,
 )
-"""Name of a stream, as some runners put it before each line; one with a number may name a process."""
+"""Name of a stream, or a bar, as some runners put it before each line; one with a number may name a
+process."""
+_OTHER_TRACEBACK = "C++ Traceback (most recent call last):"
+"""Head of a native stack, as Paddle writes it; it is no exception of Python's."""
+_GROUP_HEAD = "Exception Group Traceback"
 _PYTEST_ERROR = re.compile(r"^E(?: {19}| {3}(?! {16}))", re.MULTILINE)
 """What pytest puts before each line of an error; as wide again for an exception of another process."""
 STREAM_SHARE = 0.8
@@ -44,6 +50,8 @@ def unquote(text: str) -> str:
     """Return the text without the ``>`` or the double quotes around each of its lines, if they have them."""
     if text.startswith(">") and not text.startswith(">>>") and not _UNQUOTED.search(text):
         text = _QUOTE.sub("", text)
+    if _OTHER_TRACEBACK in text:
+        text = text.replace(_OTHER_TRACEBACK, "C++ stack (most recent call last):")
     if text.count('"\n') >= MIN_EXPORTED_LINES:
         exported = _EXPORTED.findall(text)
         if len(exported) >= MIN_EXPORTED_LINES and any('File "' in line for line in exported):
@@ -54,7 +62,8 @@ def unquote(text: str) -> str:
 
 def _without_stream(text: str) -> str:
     """Return the text without the name of a stream before nearly each of its lines."""
-    match = _STREAM.search(text) if 'File "' in text else None
+    is_stream = 'File "' in text and _GROUP_HEAD not in text
+    match = _STREAM.search(text) if is_stream else None
     if match is None:
         return text
     stream = match["stream"]

@@ -13,6 +13,8 @@ MIN_WIDTH = 60
 """Columns of a narrow terminal."""
 MIN_BROKEN_LINES = 4
 """Lines of the full width whose next line goes on in the middle of a word."""
+MIN_FULL_LINES = 3
+"""Lines of the full width, all of which go on in the next one, of a short text."""
 MAX_LINES = 20_000
 """Lines of a text that somebody copied from a terminal."""
 MAX_PIECES = 40
@@ -60,6 +62,14 @@ def _terminal_width(lines: list[str]) -> int:
         for line, following in pairwise(lines)
         if len(line) == width and following[:1].isalnum() and line[-1:].isalnum()
     ]
-    if width < MIN_WIDTH or len(broken) < MIN_BROKEN_LINES:
+    if width < MIN_WIDTH or not broken:
         return 0
-    return width if 2 * len(broken) >= lengths[width] else 0
+    if len(broken) >= MIN_BROKEN_LINES and 2 * len(broken) >= lengths[width]:
+        return width
+    # Three lines of exactly the full width, none of which ends a sentence, are no accident either.
+    go_on = all(
+        following[:1].strip() and not line[-1:].isspace()
+        for line, following in pairwise(lines)
+        if len(line) == width
+    )
+    return width if lengths[width] >= MIN_FULL_LINES and go_on else 0
