@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.formats.dumps.ipython_tracebacks import (
+    convert_headless,
     has_notebook_traceback,
     to_python_tracebacks,
 )
@@ -62,3 +63,23 @@ def test_pythons_own_traceback_is_left_as_it_is() -> None:
     text = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: x\n'
     assert not has_notebook_traceback(text)
     assert to_python_tracebacks(text.split("\n")) == text.split("\n")
+
+
+def test_frames_without_the_first_lines_are_read() -> None:
+    lines = NEW.split("\n")[6:]
+    converted = convert_headless(["some words", *lines])
+    assert len(converted) == len(lines) + 1
+    assert converted[1] == '  File "~/work/fit.py", line 12, in go'
+    assert converted[-2] == "KeyError: 'lr'"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["File a.py:3, in go was read", "-> no frame follows"],
+        ["File ~/work/fit.py:12, in go(config)", "---> 12     return 1", "no error at the end"],
+        NEW.split("\n"),
+    ],
+)
+def test_what_is_whole_or_no_traceback_is_left(lines: list[str]) -> None:
+    assert convert_headless(lines) == lines

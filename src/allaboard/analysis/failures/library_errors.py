@@ -30,7 +30,7 @@ _MACHINERY = re.compile(
 """Paths of the code that meets, communicates, runs sessions or starts processes."""
 _NEVER_USERS = re.compile(
     r"(?:Internal|Unknown|DataLoss|DistBackend|DistNetwork|DistStore|Dist|HorovodInternal)Error$"
-    r"|Rendezvous\w*Error$"
+    r"|Rendezvous\w*Error$|_(?:MultiThreaded)?Rendezvous$|_InactiveRpcError$"
 )
 """Types of exceptions that no mistake in the user's line raises."""
 _XLA_STATUS = re.compile(

@@ -21,6 +21,21 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"^cannot reshape array of size (?P<have>\d+) into shape \((?P<mesh>[\d, ]{1,60})\)",
+        raised_in=r"/orbax/checkpoint/|/array_serialization/",
+        cause="the checkpoint was saved on a mesh of ({mesh}) devices, and here are {have}",
+        fix="give restore the shardings of this mesh: ocp.ArrayRestoreArgs(sharding=...) for each array "
+        "(ocp.checkpoint_utils.construct_restore_args(target)), or restore as numpy: "
+        "ocp.RestoreArgs(restore_type=np.ndarray)",
+        sample="cannot reshape array of size 2 into shape (1,64)",
+        sample_frame=(
+            "/v/lib/python3.10/site-packages/orbax/checkpoint/type_handlers.py",
+            "np.array(jax.devices()).reshape(shape), axis_names=axis_names",
+        ),
+        near_miss="cannot reshape array of size 2 into shape (1,64) of a batch",
+        source="NumPy, below Orbax 0.2 to 0.5",
+    ),
+    KnownMistake(
         pattern=r"in OCDBT database at .{1,400}?process_(?P<process>\d{1,6})/?\"?: Configuration "
         r"mismatch on uuid",
         cause="another process writes the same part of the checkpoint: each takes itself for process "

@@ -9,6 +9,7 @@ import msgspec
 
 from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit
+from allaboard.formats.dumps.ipython_tracebacks import convert_headless
 from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
@@ -52,9 +53,9 @@ def unquote_lines(exhibit: Exhibit) -> Exhibit:
 
 def restore_heads(exhibit: Exhibit) -> Exhibit:
     """Return the exhibit with a head before each traceback that was copied without it."""
-    if b'", line ' not in exhibit.data:
+    if b'", line ' not in exhibit.data and b"-> " not in exhibit.data:
         return exhibit
-    lines = indent_frames(exhibit.text.split("\n"))
+    lines = indent_frames(convert_headless(exhibit.text.split("\n")))
     headless = set(missing_heads(lines))
     unfolded = {
         n: parts for n, line in enumerate(lines) if len(parts := unfold_traceback(line)) > 1

@@ -47,13 +47,16 @@ class _Pod(NamedTuple):
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     head = _HEAD.search(text) if "STATUS" in text else None
-    if head is None:
+    begin = head.end() if head is not None else 0
+    rows = [m for m, _ in zip(_ROW.finditer(text, begin), range(MAX_ROWS), strict=False)]
+    # Without its head it is a table if nothing else was pasted.
+    if head is None and (len(rows) < 2 or len(rows) < sum(map(bool, text.split("\n")))):
         return None
-    rows = [m for m, _ in zip(_ROW.finditer(text, head.end()), range(MAX_ROWS), strict=False)]
     pods = [
         _Pod(m["pod"], m["status"], int(m["restarts"]), text.count("\n", 0, m.start()), m[0])
         for m in rows
     ]
+    pods = list({p.name: p for p in pods}.values())  # `-w` shows each change: the last one counts
     failing = [
         p for p in pods if p.status.removeprefix("Init:") in (*_FAILED, *_IMAGE, *_CONFIGURATION)
     ]

@@ -79,6 +79,23 @@ MESSAGES = (
         "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
     ),
     KnownMessage(
+        key=" disabled, retrying (",
+        pattern=r"srun: Job (?P<step>\d+) step creation (?:still|temporarily) disabled, retrying "
+        r"\((?P<why>[^)\n]{1,80})"
+        r"\)(?!.{0,900}srun: Step created)",
+        rule="JOIN001",
+        says="srun waits to start a step in job {step} ({why}): the job's other steps hold the nodes, "
+        "CPUs or memory",
+        fix="srun --overlap PROGRAM   # or export SLURM_OVERLAP=1, if the steps may share; else ask for "
+        "less in each "
+        "(-n, -c, --mem, --exact), or end the step that holds them: squeue -s -j {step}",
+        proves_not="that it waits for ever: it starts once a step ends",
+        awaits=True,
+        explains=("LOG012",),
+        sample="srun: Job 9479148 step creation still disabled, retrying (Requested nodes are busy)",
+        source="its wording from the source of Slurm 19.05 to 25.05 (srun/launch.c)",
+    ),
+    KnownMessage(
         key="Node failure on",
         pattern=r"srun: error: Node failure on (?P<host>[\w.,\[\]-]+)",
         rule="EXIT010",

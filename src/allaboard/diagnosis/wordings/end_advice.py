@@ -32,6 +32,11 @@ _STEP_REFUSED = re.compile(
     r"|CPU count per node can not be satisfied|Requested nodes are busy|Invalid generic resource)"
 )
 """What Slurm writes of a step that asks for more than its job has."""
+_NO_CONTROLLER = re.compile(
+    r"Socket timed out on send/recv|Unable to contact slurm controller|Zero Bytes were transmitted or "
+    r"received"
+)
+"""What Slurm's commands write if its controller does not answer."""
 
 
 def abort_advice(words: str) -> str:
@@ -50,8 +55,15 @@ def launcher_advice(line: str) -> str:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
     if _STEP_REFUSED.search(line):
         return (
-            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol show job "
+            "compare what srun asks for (-n, -N, -w, -c, --mem, --gres) with what the job has: scontrol "
+            "show job "
             "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
+        )
+    if _NO_CONTROLLER.search(line):
+        return (
+            "scontrol ping; sdiag | head -20   # does Slurm's controller answer? It is down or too busy: "
+            "try again "
+            "later, with one job array in place of many calls; then tell who runs the cluster"
         )
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"

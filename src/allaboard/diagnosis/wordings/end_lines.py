@@ -49,7 +49,9 @@ SIGNAL_LINE = re.compile(
     # The failure handlers of absl (libtpu, Ray) and glog (Paddle).
     r"|^\s{0,4}(?:\[SignalInfo: )?\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
 )
-OVERWRITTEN_LINE = re.compile(r"(?P<name>Killed|Segmentation fault)(?!er\b|s\b)(?=[\w%|/\[])")
+OVERWRITTEN_LINE = re.compile(
+    r"(?P<name>Killed|Segmentation fault)(?!er\b|s\b|Worker\b)(?=[\w%|/\[])"
+)
 """The shell's word over the beginning of a progress line that ended without a new line."""
 EXIT_CODE = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?(?: (?:exit )?(?:code|status))|exit_?code|returned)[ :=]{1,3}\(?"

@@ -80,12 +80,30 @@ MESSAGES = (
         source=_PADDLE,
     ),
     KnownMessage(
+        key="KilledWorker: ",
+        pattern=r"KilledWorker: .{1,300}?<\w{1,40} '[^'\n]{0,100}',?(?: name: (?P<name>[^,>\s]{1,100}),)?",
+        rule="EXIT001",
+        says="worker {name} of Dask died as it ran a task on which other workers had died before",
+        fix="read the log of {name}, around its end (cluster.get_logs(), the nanny's lines too): a "
+        "killed process says "
+        "nothing: dmesg -T | grep -i 'killed process' on its host; then more memory for a worker, or "
+        "smaller parts",
+        proves_not="that the task is at fault: a host without memory kills whatever runs",
+        explains=("LOG012", "EXIT002"),
+        sample="KilledWorker: (\"('read-csv-c07', 470)\", <Worker 'tls://', name: train-worker-5-afd, "
+        "memory: 0, "
+        "processing: 179>)",
+        source="its wording from the source of Dask 2.0 to 2025 (distributed/scheduler.py)",
+    ),
+    KnownMessage(
         key="[DMLC] Task ",
-        pattern=r"\[DMLC\] Task (?P<number>\d{1,6}) exited with status (?P<code>[1-9]\d{0,2})\b.{0,300}?Container "
+        pattern=r"\[DMLC\] Task (?P<number>\d{1,6}) exited with status "
+        r"(?P<code>[1-9]\d{0,2})\b.{0,300}?Container "
         r"id: (?P<container>container_\w{1,80})",
         rule="EXIT003",
         says="task {number} (of workers and servers together) exited with code {code}, as YARN reports",
-        fix="yarn logs -applicationId ID -containerId {container}   # its own words; the report has none of them",
+        fix="yarn logs -applicationId ID -containerId {container}   # its own words; the report has none "
+        "of them",
         bare_end=True,
         sample="INFO dmlc.ApplicationMaster: [DMLC] Task 0 exited with status 1 Diagnostics:Exception from "
         "container-launch.\nContainer id: container_14_36_01_000002\nExit code: 1",

@@ -16,6 +16,10 @@ _FRAME = re.compile(
     r"|(?P<old_file><ipython-input-\d+-\w+>|(?:/|~|[A-Z]:\\)\S{1,500}) in (?P<old_in>[\w.<>]+)"
 )
 _ARROW = re.compile(r"-+> *(?P<line>\d+) ?(?P<source>.*)$")
+_ERROR = re.compile(
+    r"(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)(?:: |$)"
+)
+"""Begins the last line of a traceback."""
 MAX_SOURCE_LINES = 14
 """Lines of source below the head of a frame."""
 
@@ -23,6 +27,34 @@ MAX_SOURCE_LINES = 14
 def has_notebook_traceback(text: str) -> bool:
     """Return True if the text has the head of a traceback as IPython writes it."""
     return f"  {HEAD}\n" in text or f"  {HEAD}\r" in text
+
+
+def convert_headless(lines: Sequence[str]) -> list[str]:
+    """Return the same lines, one for one, with the frames of a notebook's traceback in the form of Python's
+    own, if it was copied without its first lines."""
+    begin = next(
+        (
+            n
+            for n, line in enumerate(lines)
+            if _FRAME.match(line)
+            and any(map(_ARROW.match, lines[n + 1 : n + 1 + MAX_SOURCE_LINES]))
+        ),
+        None,
+    )
+    if begin is None or any(HEAD in line for line in lines):
+        return list(lines)
+    end = next((n for n in range(begin + 1, len(lines)) if _ERROR.match(lines[n])), None)
+    if end is None:
+        return list(lines)
+    converted = list(lines)
+    for number in range(begin, end):
+        frame, source = _FRAME.match(lines[number]), _ARROW.match(lines[number])
+        if frame is not None:
+            following = lines[number + 1 : number + 1 + MAX_SOURCE_LINES]
+            converted[number] = _frame_line(frame, following)
+        else:
+            converted[number] = f"    {source['source'].strip()}" if source is not None else "    "
+    return converted
 
 
 def to_python_tracebacks(lines: Sequence[str]) -> list[str]:

@@ -38,7 +38,8 @@ _MARGIN_FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d+, in \S')
 """A frame that lost its indentation, as on the way through a chat or a web page."""
 _FRAME = re.compile(r'(?:> |\s{0,8})File "[^"\n]{1,1000}", line \d+, in \S')
 _EXCEPTION = re.compile(
-    r"(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Za-z_]\w{0,80}(?:Error|Exception|Interrupt|Exit|Abort|Timeout|Failure)"
+    r"(?:(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Za-z_]\w{0,80}(?:Error|Exception|Interrupt|Exit|Abort|Timeout|Failure)"
+    r"|(?:[a-z_]\w{0,80}\.){1,12}_?[A-Z]\w{2,80}(?=: ))"
     r"(?: \(see above for traceback\))?(?::|$)"
 )
 """Begins the last line of a traceback."""
