@@ -8,6 +8,7 @@ from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 MASTER = KnownMessage(
     key="Failed to connect to the Tensorflow master",
@@ -88,8 +89,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     heard = find_known_messages(exhibit, (INPUT,))[:1]
     for message in IN_USE:
-        # Processes that share a host's TPU under one parent warn of each other, and train.
-        if not heard and not trains_on_after(text, message.key, 1):
+        # Processes that share a host's TPU under one parent warn of each other, and train; an exception is
+        # reported with its place.
+        goes_on = trains_on_after(text, message.key, 1)
+        if not heard and not goes_on and TRACEBACK_HEAD not in text:
             heard += find_known_messages(exhibit, (message,))[:1]
     if text.count(MASTER.key) >= MIN_ATTEMPTS and _CAME not in text[text.rfind(MASTER.key) :]:
         heard += tuple(map(_without_address, find_known_messages(exhibit, (MASTER,))[-1:]))
