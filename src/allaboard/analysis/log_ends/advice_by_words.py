@@ -228,22 +228,22 @@ _TOPICS = (
 
 def advice_by_words(message: str) -> str:
     """Return what to look at first, by the things that the message names; "" if it names none of them."""
-    found = [_OTHERS_FAILED] if _OTHER_RANKS.search(message) else [*_named_things(message)]
+    pieces = [_OTHERS_FAILED] if _OTHER_RANKS.search(message) else [*_named_things(message)]
     topics = [topic for topic in _TOPICS if topic.words.search(message)]
     if any(topic.words is _AMD for topic in topics):  # nvidia-smi shows nothing there
         topics = [topic for topic in topics if topic.words not in (_GPU_ACCESS, _GPU)]
-    found += [topic.advice for topic in topics]
+    pieces += [topic.advice for topic in topics]
     if port := _PORT.search(message):
-        found = [
-            advice.replace("ss -ltnp ", f"ss -ltnp 'sport = :{port['port']}' ") for advice in found
+        pieces = [
+            advice.replace("ss -ltnp ", f"ss -ltnp 'sport = :{port['port']}' ") for advice in pieces
         ]
     if _MEETING.search(message) and _LATE.search(message):
-        found.append(
+        pieces.append(
             "count the processes that were started against WORLD_SIZE (torchrun on every host, with one "
             "--nnodes, one endpoint: HOST:PORT of the first host), and read the log of rank 0, which serves "
             "the meeting"
         )
-    return "; ".join(found[:MAX_ADVICE])
+    return "; ".join(pieces[:MAX_ADVICE])
 
 
 def _named_things(message: str) -> Iterator[str]:

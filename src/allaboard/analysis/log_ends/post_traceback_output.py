@@ -164,7 +164,7 @@ def launcher_reports_failure(text: str) -> bool:
 def without_logged_tracebacks(lines: Sequence[str]) -> list[str]:
     """Return the lines with those of tracebacks that follow a logger's record of an error left empty: they
     are part of that record."""
-    kept = list(lines)
+    remaining_lines = list(lines)
     number = 1
     while number < len(lines):
         if not (lines[number].startswith(_HEAD) and _LOGGED_ERROR.match(lines[number - 1])):
@@ -173,9 +173,9 @@ def without_logged_tracebacks(lines: Sequence[str]) -> list[str]:
         end = number + 1
         while end < len(lines) and lines[end][:1] in (" ", "\t", ""):
             end += 1
-        kept[number : end + 1] = [""] * len(kept[number : end + 1])
+        remaining_lines[number : end + 1] = [""] * len(remaining_lines[number : end + 1])
         number = end + 1
-    return kept
+    return remaining_lines
 
 
 def is_logged_traceback(previous_line: str) -> bool:

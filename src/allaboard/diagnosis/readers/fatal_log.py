@@ -221,8 +221,10 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
     fix = _advice_of_record(line, exhibit)
     if fix.startswith("collect "):
         # Whom it asked stands in the lines before, if the program says so.
-        asked = (advice_by_words(x) for x in lines[max(0, number - MAX_ASKING_LINES) : number])
-        fix = "; then ".join([*[first for first in asked if first][-1:], fix])
+        earlier_advice = (
+            advice_by_words(x) for x in lines[max(0, number - MAX_ASKING_LINES) : number]
+        )
+        fix = "; then ".join([*[advice for advice in earlier_advice if advice][-1:], fix])
     heard = _heard(exhibit, number, line, says, fix)
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
 
@@ -260,8 +262,10 @@ def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
         says += f" (the same for {', '.join(map(str, awaited[:-1]))} and {awaited[-1]})"
     heard = _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
     if not awaited:
-        first = advice_by_words(line[:MAX_LINE_CHARS]) or _host_advice(line)
-        return msgspec.structs.replace(heard, fix=f"{first}; then {_WAIT_FIX}") if first else heard
+        advice = advice_by_words(line[:MAX_LINE_CHARS]) or _host_advice(line)
+        return (
+            msgspec.structs.replace(heard, fix=f"{advice}; then {_WAIT_FIX}") if advice else heard
+        )
     numbers = " and ".join(map(str, awaited))
     return msgspec.structs.replace(
         heard,

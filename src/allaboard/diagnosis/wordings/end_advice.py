@@ -45,8 +45,8 @@ def abort_advice(words: str) -> str:
         return _THREADS
     if _GPU_FAULT.search(words):
         return _GPU
-    first = advice_by_words(words)
-    return f"{first}; {READ_LOG}" if first else READ_LOG
+    advice = advice_by_words(words)
+    return f"{advice}; {READ_LOG}" if advice else READ_LOG
 
 
 def launcher_advice(line: str) -> str:
