@@ -124,6 +124,7 @@ def write_series(
                 cpu=(1.0,) * ranks,
                 memory_mb=(2000.0,) * ranks,
                 host_cpu=(float(ranks),),
+                host_disk_mb=(30_000.0 + second,),
                 host_received_mb_s=(1.5,),
                 host_sent_mb_s=(1.5,),
             )

@@ -107,6 +107,14 @@ def test_a_healthy_run_says_so(tmp_path: Path) -> None:
     assert "Missing" not in outline.text and "Ranks, when" not in outline.text
 
 
+def test_every_resource_of_the_series_has_its_plot(tmp_path: Path) -> None:
+    _, outline = page_of(write_run(tmp_path / "run"))
+    for title in ("CPU cores in use", "Memory of all ranks", "Network"):
+        assert title in outline.text
+    text = re.sub(r"\s+", " ", outline.text)
+    assert re.search(r"Space in use on the fullest disk .*highest 30\.1 GB", text)
+
+
 def test_nothing_can_be_loaded_or_run(tmp_path: Path) -> None:
     page, outline = page_of(write_run(tmp_path / "run", findings=(stopped(),)))
     style = re.search(r"<style>(.*?)</style>", page, re.S)

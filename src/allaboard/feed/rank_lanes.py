@@ -79,6 +79,8 @@ class ResourcePoint(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that the job's processes received."""
     sent_per_s: float = 0.0
     """Bytes that they sent."""
+    disk_nbytes: float | None = None
+    """Space in use on the fullest disk that the job writes to; None if not measured."""
     gpu: float | None = None
     """Mean share in which the GPUs were busy; None if not measured."""
     gpu_memory_nbytes: float | None = None
@@ -151,6 +153,7 @@ def _resources(line: SeriesPoint) -> ResourcePoint:
         elapsed_s=line.elapsed_s,
         received_per_s=sum(line.host_received_mb_s) * 1e6,
         sent_per_s=sum(line.host_sent_mb_s) * 1e6,
+        disk_nbytes=max(line.host_disk_mb) * 1e6 if line.host_disk_mb else None,
         gpu=sum(gpus) / len(gpus) if gpus else None,
         gpu_memory_nbytes=_sum_nbytes(line.gpu_memory_mb),
         gpu_used_nbytes=_sum_nbytes(line.gpu_used_mb),

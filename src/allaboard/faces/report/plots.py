@@ -113,6 +113,11 @@ def _plot_data(course: RunCourse) -> list[_PlotData]:
         ),
         _PlotData("GPUs busy", (("", gpu),), "{:.0%}".format),
         _PlotData("Memory on GPUs", gpu_memory, format_bytes),
+        _PlotData(
+            "Space in use on the fullest disk",
+            (("", _known(used, lambda p: p.disk_nbytes)),),
+            format_bytes,
+        ),
         _PlotData("Network", network, lambda rate: f"{format_bytes(rate)}/s"),
     ]
 
