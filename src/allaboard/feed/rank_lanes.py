@@ -162,8 +162,8 @@ def _resources(line: SeriesPoint) -> ResourcePoint:
 
 
 def _sum_nbytes(column: tuple[float | None, ...]) -> float | None:
-    known = [mb for mb in column if mb is not None]
-    return sum(known) * 1e6 if known else None
+    measured = [mb for mb in column if mb is not None]
+    return sum(measured) * 1e6 if measured else None
 
 
 def _lanes(

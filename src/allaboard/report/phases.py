@@ -56,8 +56,8 @@ def phase_lines(report: Report) -> list[str]:
     shown = [(share, activity) for share, activity in shares if share >= MIN_SHOWN_SHARE]
     if not shown:
         return []
-    (largest, first_activity), *others = shown
-    clauses = [f"{largest:.0%} of it {first_activity}", *(f"{s:.0%} {name}" for s, name in others)]
+    (largest, first_activity), *smaller = shown
+    clauses = [f"{largest:.0%} of it {first_activity}", *(f"{s:.0%} {name}" for s, name in smaller)]
     scope = f"median over {len(workers)} workers: " if len(workers) > 1 else ""
     seconds = median(w.trained_s for w in workers)
     return [f"{scope}{seconds:.0f} s of training, {', '.join(clauses)}"]

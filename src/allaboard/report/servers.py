@@ -43,10 +43,10 @@ def _describe_cpu(worker: WorkerReport) -> str:
 def _describe_times(times: Times) -> str:
     """Return the shares of the time, the largest first."""
     server = times.server.replace(":", " ")
-    others = "work from the chief" if times.is_handed_work else "others who train"
+    awaited = "work from the chief" if times.is_handed_work else "others who train"
     shares = [
         (times.servers, f"waiting for servers{f' (most for {server})' if server else ''}"),
-        (times.workers, f"waiting for {others}"),
+        (times.workers, f"waiting for {awaited}"),
         (times.chief, "waiting for the chief to initialise"),
         (times.computing, "computing"),
         (times.own, "in its own code"),

@@ -94,8 +94,8 @@ class ProgressDisplay:
         if forecast is None:
             return ""
         can_restart = len(snapshot.run.restarts) < self._max_restarts
-        what = "restart" if forecast.is_restart and can_restart else "ends"
-        return f"{what} in {format_elapsed(max(0.0, forecast.seconds_left))}"
+        action = "restart" if forecast.is_restart and can_restart else "ends"
+        return f"{action} in {format_elapsed(max(0.0, forecast.seconds_left))}"
 
     def _show_status(self, text: str) -> None:
         self._terminal.show_status(PREFIX + text if text else "")

@@ -171,11 +171,11 @@ def _row(lane: Lane, y: int, x: Callable[[float], float]) -> Row:
     ranks = lane_ranks(lane)
     boxes = []
     for span in lane.spans:
-        left, right = x(span.begin_s), x(span.end_s)
+        from_x, to_x = x(span.begin_s), x(span.end_s)
         boxes.append(
             Box(
-                x=left, width=round(max(1.0, right - left), 1), activity=span.activity,
-                has_letter=right - left >= MIN_LETTER_WIDTH,
+                x=from_x, width=round(max(1.0, to_x - from_x), 1), activity=span.activity,
+                has_letter=to_x - from_x >= MIN_LETTER_WIDTH,
                 title=f"{ranks}: {span.activity}, {tick_time(span.begin_s)} to {tick_time(span.end_s)}",
             )
         )  # fmt: skip

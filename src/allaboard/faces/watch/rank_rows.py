@@ -134,8 +134,8 @@ def _share_width(needs: dict[str, int], width: int) -> dict[str, int]:
     widths = {}
     free_chars = max(width, MIN_FREE_WIDTH * len(needs))
     for number, (title, need) in enumerate(sorted(needs.items(), key=lambda item: item[1])):
-        others = len(needs) - number - 1
-        widths[title] = min(need, free_chars // (others + 1)) if others else free_chars
+        remaining = len(needs) - number - 1
+        widths[title] = min(need, free_chars // (remaining + 1)) if remaining else free_chars
         free_chars -= widths[title]
     return widths
 

@@ -115,9 +115,9 @@ def _last_restart(snapshot: Snapshot) -> list[str]:
     restarts = snapshot.run.restarts
     if not restarts:
         return []
-    last = restarts[-1]
-    before = f" ({len(restarts) - 1} more before)" if len(restarts) > 1 else ""
-    return [f"started again, {last.what}: {last.reason}{before}"]
+    newest = restarts[-1]
+    earlier = f" ({len(restarts) - 1} more before)" if len(restarts) > 1 else ""
+    return [f"started again, {newest.what}: {newest.reason}{earlier}"]
 
 
 def place_of(rank: RankState) -> str:

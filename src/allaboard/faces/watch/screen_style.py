@@ -15,4 +15,4 @@ def screen_style(style: str) -> str:
     """
     if not os.environ.get("NO_COLOR"):
         return style
-    return " ".join(word for word in style.split() if word in ATTRIBUTES)
+    return " ".join(part for part in style.split() if part in ATTRIBUTES)

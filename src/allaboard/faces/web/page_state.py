@@ -58,13 +58,13 @@ class PageState:
 
     def add_series(self, lines: Iterable[SeriesLine]) -> None:
         """Take in the time series of the run folder, from before this server started."""
-        words = {str(activity): mark.letter for activity, mark in MARKS.items()}
+        letter_of = {str(activity): mark.letter for activity, mark in MARKS.items()}
         for line in lines:
             if isinstance(line, SeriesMembers):
                 self._series_members = line
             elif isinstance(line, SeriesPoint):
                 members = self._series_members
-                letters = [words.get(members.activities[a], "?") for a in line.activity]
+                letters = [letter_of.get(members.activities[a], "?") for a in line.activity]
                 if len(letters) == len(members.names):
                     names = [clean(name) for name in members.names]
                     self._timeline.add(line.elapsed_s, names, "".join(letters))
