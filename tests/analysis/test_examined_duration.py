@@ -115,6 +115,12 @@ def test_a_service_that_takes_its_time_is_waited_for() -> None:
     assert "no data has passed between these ranks for 5 min" in answer.told
 
 
+def test_the_silence_of_ranks_of_which_none_waits_is_not_shown() -> None:
+    _, asker = asking(300.0, 20.0)
+    busy = rank(0, SLEEPS, sockets=(link(300.0),))
+    assert not any("no data" in line for line in diagnose_processes([look(busy, asker)]).told)
+
+
 def test_a_child_that_is_waited_for_over_two_looks_is_found() -> None:
     ranks = rank(0, BACKWARD), rank(1, WAITS)
     assert not diagnose_processes([look(*ranks)]).findings

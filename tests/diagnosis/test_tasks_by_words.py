@@ -59,6 +59,12 @@ def test_a_session_that_does_not_open_is_said_to_wait_and_who_is_not_here() -> N
     ]
 
 
+def test_a_task_that_has_loaded_other_frameworks_beside_tensorflow_is_named() -> None:
+    present = task(1, "ps 0 A", SERVES, framework=""), task(2, "worker 0 A", OPENS, framework="")
+    told = diagnose_processes([look(*present)]).told
+    assert [line.partition(":")[0] for line in told] == ["ps 0 (h, pid 1)", "worker 0 (h, pid 2)"]
+
+
 def test_two_sessions_do_not_wait_for_each_other() -> None:
     answer = diagnose_processes([look(task(1, "worker 0", OPENS), task(2, "worker 1", OPENS))])
     assert not answer.findings

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from allaboard.analysis.resources.resource_forecast import format_duration
+from allaboard.analysis.stacks.stack_classifier import is_peer_wait
 from allaboard.analysis.stalls.examined_duration import silence_between
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.facts import Member, Present
@@ -50,7 +51,8 @@ def process_lines(
         sockets = "; ".join(_socket_clauses(process, owners, elsewhere or {}))
         if sockets:
             yield f"  {sockets}"
-    silence_s = silence_between(ranks)
+    waits = any(is_peer_wait(p.member.stack) for p in ranks)
+    silence_s = silence_between(ranks) if waits else 0.0
     if silence_s >= MIN_SHOWN_SILENCE_S:
         yield f"no data has passed between these ranks for {format_duration(silence_s)}"
     if len(ranks) > MAX_SHOWN_MEMBERS:

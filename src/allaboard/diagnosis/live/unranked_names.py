@@ -46,7 +46,7 @@ def task_by_words(command: Sequence[str]) -> tuple[str, int] | None:
 
 def _named_by_words(process: Present) -> Present:
     who = process.member.who
-    if who.rank >= 0 or process.member.framework != "tensorflow":
+    if who.rank >= 0 or process.trains_without_tensorflow:
         return process
     task = task_by_words(process.command)
     if task is None:
