@@ -45,13 +45,13 @@ def task_by_words(command: Sequence[str]) -> tuple[str, int] | None:
 
 
 def _named_by_words(process: Present) -> Present:
-    who = process.member.who
-    if who.rank >= 0 or process.trains_without_tensorflow:
+    identity = process.member.who
+    if identity.rank >= 0 or process.trains_without_tensorflow:
         return process
     task = task_by_words(process.command)
     if task is None:
         return process
-    named = msgspec.structs.replace(who, job=task[0], index=task[1])
+    named = msgspec.structs.replace(identity, job=task[0], index=task[1])
     return msgspec.structs.replace(
         process, member=msgspec.structs.replace(process.member, who=named)
     )
@@ -61,9 +61,9 @@ def gap_lines(ranks: Sequence[Present]) -> list[str]:
     """Return a sentence on tasks without a process whose number lies below one of their job's, where the
     command lines alone number the tasks."""
     numbers: dict[str, set[int]] = {}
-    for who in (p.member.who for p in ranks):
-        if who.rank < 0 <= who.index:
-            numbers.setdefault(who.job, set()).add(who.index)
+    for identity in (p.member.who for p in ranks):
+        if identity.rank < 0 <= identity.index:
+            numbers.setdefault(identity.job, set()).add(identity.index)
     gaps = [
         f"{job} {number}"
         for job, present in numbers.items()
@@ -76,9 +76,9 @@ def gap_lines(ranks: Sequence[Present]) -> list[str]:
 
 
 def _renamed(process: Present, numbers: dict[tuple[str, int], int]) -> Present:
-    who = process.member.who
-    rank = numbers.get((who.host, who.pid), -1)
-    named = msgspec.structs.replace(who, rank=rank, index=rank)
+    identity = process.member.who
+    rank = numbers.get((identity.host, identity.pid), -1)
+    named = msgspec.structs.replace(identity, rank=rank, index=rank)
     return msgspec.structs.replace(
         process, member=msgspec.structs.replace(process.member, who=named)
     )
