@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
+from allaboard.facts import Finding, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
 WAIT = "Waiting for peers ({n}/4 present)"
@@ -189,3 +189,58 @@ def test_what_a_device_reports_of_itself_is_no_mistake_of_the_line(
 def test_a_mistake_of_the_line_remains_one(tmp_path: Path, error: str) -> None:
     (finding,) = diagnose(tmp_path, OF_USERS_LINE.format(error=error))
     assert "/work/main.py:54" in finding.fix
+
+
+REASON = "card 7 of this host is held by another program"
+ABOUT_TO_END = f"starting\n2025-06-01 10:01:00,123 ERROR acme.net - {REASON}\n"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "terminate called after throwing an instance of 'acme::Error'\n  what():  call 6 failed\n",
+        CALL.format(error="acme.PeerLostError: call 6 failed").partition("\n")[2],
+        "srun: error: h7: task 0: Exited with exit code 1\n",
+    ],
+)
+def test_an_end_that_says_nothing_is_explained_by_the_error_before_it(
+    tmp_path: Path, end: str
+) -> None:
+    (finding,) = diagnose(tmp_path, ABOUT_TO_END + end)
+    assert REASON in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "[h1] acme WARN: Call to acme_qp failed with 110\n[h1] acme INFO a.cc:3 -> 2\n",
+            "acme_qp",
+        ),
+        ("90s  Warning  FailedMount  pod/tr-1  secret s3-key was not found\n", "secret s3-key"),
+        ("INFO pod tr-worker-1 exited with code 3\n", "tr-worker-1 exited with code 3"),
+        ("[W601 10:00:00.1 a.cpp:3] ring: missing ranks: 6\n", "missing ranks: 6"),
+    ],
+)
+def test_a_log_that_ends_in_a_warning_of_a_failure_is_no_error(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    (finding,) = diagnose(tmp_path, f"starting\n{text}")
+    assert (finding.rule, finding.severity) == ("LOG012", Severity.WARNING)
+    assert words in finding.summary
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n1:1:2 [0] NCCL WARN Call to acme_qp failed with 110\nring of 4 is closed\n",
+        "90s  Warning  FailedMount  pod/tr-1  secret s3-key was not found\n9s  Normal  Started  "
+        "pod/tr-1  Started\n",
+        "W0601 10:00:00.1 1 a.cc:3] connection to 3 failed\n",
+        "[W601 10:00:00.1 a.cpp:3] connection closed by peer 3\n",
+        "W0601 10:00:00.1 1 a.cc:3] Invalid size of cache 0; using 1\n",
+        "waiting for members (timeout=0:30:00)\n",
+    ],
+)
+def test_a_warning_after_which_it_may_go_on_is_left_alone(tmp_path: Path, text: str) -> None:
+    assert diagnose(tmp_path, f"starting\n{text}") == []

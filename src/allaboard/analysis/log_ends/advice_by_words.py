@@ -88,7 +88,7 @@ _DISK = re.compile(
     r"no space left|disk quota|file write failed|unexpected pos|PytorchStreamWriter", re.IGNORECASE
 )
 _NOT_INSTALLED = re.compile(
-    r"['\"]?(?P<name>[A-Za-z][\w.-]{1,40})['\"]? (?:is )?(?:not installed|command not found)"
+    r"['\"]?(?P<name>[A-Za-z][\w.-]{1,40})['\"]?:? (?:is )?(?:not installed|command not found)"
     r"|doesn't have (?P<name2>\w+) "
     r"built in|Unable to load (?P<name3>\w+) library",
     re.IGNORECASE,
@@ -111,7 +111,11 @@ _RANK = re.compile(
     r"|\b(?<!worker )process (?P<rank3>\d{1,3})\b(?! [<>=])"
 )
 _RANK_RANGE = re.compile(r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE)
-_POD = re.compile(r'\bpod "(?P<pod>[a-z0-9][\w.-]{1,252})"')
+_POD = re.compile(
+    r'\b[Pp]od(?: "|: ?|/)(?P<pod>[a-z0-9][\w.-]{1,252}\w)'
+    r"|^(?P<pod2>[a-z0-9][a-z0-9.-]{2,252}) +\d{1,3}/\d{1,3} +[A-Z]"
+)
+"""A pod that a message names, or whose row of kubectl's table it is."""
 MAX_ADVICE = 2
 """Things to try that are named; more are no first step."""
 
@@ -261,7 +265,8 @@ def _named_things(message: str) -> Iterator[str]:
             "is missing)"
         )
     if pod := _POD.search(message):
-        yield f"kubectl describe pod {pod['pod']}   # its events say why"
+        name = pod["pod"] or pod["pod2"]
+        yield f"kubectl describe pod {name}; kubectl logs {name} --previous   # its events, and its own words"
     if missing := _NOT_INSTALLED.search(message):
         name = missing["name"] or missing["name2"] or missing["name3"]
         yield (

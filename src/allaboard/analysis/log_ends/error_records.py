@@ -93,7 +93,12 @@ def error_message(line: str) -> str:
 
 def goes_on_after(line: str) -> bool:
     """Return True if the line says that its program goes on, or is known not to end one."""
-    return is_survived(line) or any(p.search(line) for p in (_ATTEMPT, _BATCH_SYSTEM))
+    return is_survived(line) or bool(_ATTEMPT.search(line)) or reports_task_end(line)
+
+
+def reports_task_end(line: str) -> bool:
+    """Return True if a batch system reports the end of a task in the line."""
+    return bool(_BATCH_SYSTEM.search(line))
 
 
 def is_survived(line: str) -> bool:

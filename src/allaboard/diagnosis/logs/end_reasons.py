@@ -29,9 +29,11 @@ _VAGUE_END = re.compile(
     r"\b(?:lost a member that the message does not name|lost [a-z]+ \d+: "
     r"|ended with an exception: |was ended by SIG"
     r"|aborted itself: |(?:launcher or the shell|launcher) reports|as whoever started it reports"
-    r"|whose name is missing here|the log ends (?:in an error|with): )"
+    r"|whose name is missing here|the log ends in an error: )"
 )
 """Sentences on an end that quote it, and do not know the cause."""
+_OWN_WORDS = re.compile(r"aborted itself: |was ended by SIG|the log ends in an error: |reports")
+"""Of these, those that quote the last that was written: no other reason comes later."""
 _SIGNAL_END = re.compile(r"was killed by (?:SIG(?:ABRT|SEGV|KILL)|signal \d+)$")
 """Ends a sentence that tells of an end nothing but the signal."""
 _LAUNCHERS_WORD = "aborted (SIGABRT)"
@@ -195,7 +197,9 @@ def _with_logged_reason(finding: Finding, reasons: Sequence[LoggedReason]) -> Fi
         file, _, line = place.rpartition(":")
         if file not in files or not line.isdigit():
             continue
-        reason = likely_reason([r for r in reasons if r.speaker.place.file == file], int(line))
+        in_file = [r for r in reasons if r.speaker.place.file == file]
+        or_after = _OWN_WORDS.search(finding.summary) is None
+        reason = likely_reason(in_file, int(line), or_after=or_after)
         if reason is None or reason.says[:80] in finding.summary:
             return finding
         if reason.is_consequence and _names_something(finding.fix):

@@ -53,7 +53,7 @@ def unexplained_ends(
         h
         for h in record.heard
         if h.rule == UNEXPLAINED_END
-        and not (h.says == STORE_GONE and h.speakers[0].place.file in record.finished_files)
+        and not (_may_follow_work(h) and h.speakers[0].place.file in record.finished_files)
     ]
     doubts = {(g.rank, g.raised): g.doubt for g in record.glimpses if g.raised is not None}
     # Native code says at which address nobody answered; the exception above it does not.
@@ -87,6 +87,11 @@ def unexplained_ends(
         if files.isdisjoint(told_files):
             told_files |= files
             yield message
+
+
+def _may_follow_work(heard: Heard) -> bool:
+    """Return True if the words may also be the last of a process that has done its work before others."""
+    return heard.says == STORE_GONE or heard.severity is Severity.WARNING
 
 
 def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:

@@ -29,6 +29,7 @@ from allaboard.diagnosis.logs.traceback_attribution import (
     join_reported_crashes,
     settle_threads,
 )
+from allaboard.diagnosis.readers.fatal_log import UNEXPLAINED_END
 from allaboard.facts import (
     Exhibit,
     Glimpse,
@@ -37,6 +38,7 @@ from allaboard.facts import (
     LoggedReason,
     Overdue,
     Recorded,
+    Severity,
     Testimony,
     Who,
 )
@@ -178,9 +180,10 @@ def _read_exhibit(
 
 
 def _says_anything(readings: Iterable[PartReading]) -> bool:
-    """Return True if a reader found a message or an exception."""
+    """Return True if a reader found a message or an exception, and not only what it ends with."""
     return any(
-        t.heard or any(g.raised is not None for g in t.glimpses)
+        any(h.severity is not Severity.WARNING or h.rule != UNEXPLAINED_END for h in t.heard)
+        or any(g.raised is not None for g in t.glimpses)
         for reading in readings
         for t in reading.testimony
     )

@@ -2,36 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from allaboard.analysis.failures.bare_exceptions import advice_of_line
-from allaboard.analysis.log_ends.named_tasks import named_task
-from allaboard.analysis.log_ends.preceding_errors import preceding_errors
+from allaboard.analysis.log_ends.named_tasks import named_members
+from allaboard.analysis.log_ends.preceding_errors import (
+    PrecedingError,
+    final_report,
+    preceding_errors,
+)
 from allaboard.analysis.log_ends.telling_line import with_telling_part
 from allaboard.analysis.log_messages import speaker_rank, strip_rank_label
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, LoggedReason, Speaker, Testimony
+from allaboard.diagnosis.wordings.end_advice import record_advice
+from allaboard.facts import Exhibit, Heard, LoggedReason, Severity, Speaker, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
+_RULE = "LOG012"
+"""The rule of ends that no other one explains."""
+_STACK_HEAD = "(most recent call first)"
+"""In the head of a stack of a process that may still run."""
 MAX_REASONS = 40
 """Lines of one log that are kept."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     lines = exhibit.text.split("\n")
+    unlabelled = [*map(strip_rank_label, lines)]
+    errors = preceding_errors(unlabelled)
     reasons = tuple(
         LoggedReason(
             says=with_telling_part(error.message),
-            speaker=Speaker(
-                speaker_rank(lines[error.number], exhibit.rank),
-                lines[error.number].strip()[:300],
-                exhibit.place_of_line(error.number),
-            ),
+            speaker=_speaker(error, lines, exhibit),
             fix=advice_of_line(error.message),
-            about=named_task(error.message),
+            about=named_members(error.message),
             is_consequence=error.is_consequence,
             is_stated=error.is_stated,
         )
-        for error in preceding_errors([*map(strip_rank_label, lines)])[-MAX_REASONS:]
+        for error in errors[-MAX_REASONS:]
     )
-    return Testimony(reasons=reasons) if reasons else None
+    if not reasons:
+        return None
+    if TRACEBACK_HEAD in exhibit.text or _STACK_HEAD in exhibit.text:
+        return Testimony(reasons=reasons)  # of a traceback it is known whether it ended the process
+    final = final_report(unlabelled, errors)
+    heard = () if final is None else (_heard(final, lines, exhibit),)
+    return Testimony(reasons=reasons, heard=heard)
+
+
+def _heard(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Heard:
+    """Return the error with which the log ends as a message, which counts if nothing else is found."""
+    return Heard(
+        rule=_RULE,
+        says=f"the log ends with: {error.message[:200]}",
+        speakers=(_speaker(error, lines, exhibit),),
+        fix=record_advice(error.message, exhibit.host),
+        about=named_members(error.message),
+        severity=Severity.WARNING,
+    )
+
+
+def _speaker(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Speaker:
+    line = lines[error.number]
+    return Speaker(
+        speaker_rank(line, exhibit.rank),
+        line.strip()[:300],
+        exhibit.place_of_line(error.number),
+    )
 
 
 READER = LogReader(read=read_log)

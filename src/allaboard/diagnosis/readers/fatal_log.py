@@ -26,7 +26,7 @@ from allaboard.analysis.log_ends.final_errors import (
     final_sentence,
     stated_failure,
 )
-from allaboard.analysis.log_ends.named_tasks import find_tasks, named_task
+from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
     is_same_stream,
@@ -43,6 +43,7 @@ from allaboard.diagnosis.wordings.end_advice import (
     READ_LOG,
     abort_advice,
     launcher_advice,
+    record_advice,
 )
 from allaboard.diagnosis.wordings.end_lines import (
     ABORT_LINES,
@@ -93,17 +94,12 @@ _CONNECT_FAILED = re.compile(
     r"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: "
     r"(?:Connection refused|No route to host|Connection timed out)"
 )
-_NAMED_MEMBER = re.compile(
-    r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
-)
-"""The address of another member in the record of an error."""
 _AWAITED_HOST = re.compile(
     r"\b(?:to|for|from|reach|on) (?:the )?(?:host|node|worker|peer|pod|server|scheduler|master):? "
     r"'?(?P<name>[a-z][a-z0-9]*(?:[-.][\w.-]*)?\d[\w.-]*)",
     re.IGNORECASE,
 )
 """Name of the member for which a line waits."""
-_LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 _STORE_GONE = re.compile(
     r"Failed to (?:check|get|set)[^\n]{0,80}on TCPStore, \(maybe TCPStore server has shut down too early"
@@ -203,7 +199,7 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     if explained := explain_bare_exception(message):
         says, fix = explained
     else:
-        fix = _advice_of_record(message, exhibit)
+        fix = record_advice(message, exhibit.host)
     return _heard(exhibit, number, lines[number].strip(), says, fix)
 
 
@@ -218,7 +214,7 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         return None
     line = lines[number].strip()
     says = f"{says}: {line[:200]}"
-    fix = _advice_of_record(line, exhibit)
+    fix = record_advice(line, exhibit.host) or advice_of_line(line)
     if fix.startswith("collect "):
         # Whom it asked stands in the lines before, if the program says so.
         earlier_advice = (
@@ -227,28 +223,6 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         fix = "; then ".join([*[advice for advice in earlier_advice if advice][-1:], fix])
     heard = _heard(exhibit, number, line, says, fix)
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
-
-
-def _advice_of_record(message: str, exhibit: Exhibit) -> str:
-    """Return where to look next: at the member that the record names, else at the host that wrote it."""
-    if tasks := find_tasks(message):
-        job, index = tasks[0]
-        return f"read the log of {job} {index}, which it names; then {COLLECT_LOGS}"
-    if loopback := _LOOPBACK.search(message):
-        return (
-            f"getent ahosts $(hostname)   # on each host: {loopback[0]} is that host itself; take "
-            f"its name off "
-            "the line of 127.0.1.1 in /etc/hosts, or give the address of the interface that the "
-            "others reach"
-        )
-    if member := _NAMED_MEMBER.search(message):
-        name = (
-            member["name"].partition(".")[0] if not member["name"][0].isdigit() else member["name"]
-        )
-        return f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {COLLECT_LOGS}"
-    if exhibit.host:
-        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {COLLECT_LOGS}"
-    return advice_of_line(message)
 
 
 def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import signal
 
+from allaboard.analysis.failures.bare_exceptions import advice_of_line
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.named_tasks import find_tasks
 
 COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 READ_LOG = (
@@ -37,6 +39,36 @@ _NO_CONTROLLER = re.compile(
     r"received"
 )
 """What Slurm's commands write if its controller does not answer."""
+
+
+_NAMED_MEMBER = re.compile(
+    r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
+)
+"""The address of another member in the record of an error."""
+_LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
+
+
+def record_advice(message: str, host: str) -> str:
+    """Return where to look next: at the member that a record of an error names, else at the ``host`` that
+    wrote it, if it is known."""
+    if tasks := find_tasks(message):
+        job, index = tasks[0]
+        return f"read the log of {job} {index}, which it names; then {COLLECT_LOGS}"
+    if loopback := _LOOPBACK.search(message):
+        return (
+            f"getent ahosts $(hostname)   # on each host: {loopback[0]} is that host itself; take its name "
+            "off the line of 127.0.1.1 in /etc/hosts, or give the address of the interface that the others "
+            "reach"
+        )
+    if member := _NAMED_MEMBER.search(message):
+        name = member["name"]
+        name = name.partition(".")[0] if not name[0].isdigit() else name
+        return f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {COLLECT_LOGS}"
+    if host:
+        return (
+            f"look at {host} first, which wrote it: its log, dmesg -T | tail; then {COLLECT_LOGS}"
+        )
+    return advice_of_line(message)
 
 
 def abort_advice(words: str) -> str:

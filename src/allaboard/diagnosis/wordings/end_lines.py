@@ -25,6 +25,7 @@ ABORT_LINES = (
         r"|\*\*\* stack smashing detected).*)"
         r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
         # MPICH before 3.3, without the rank; the frames of its own stack follow. Ray's handler of C++'s.
+        r"|^panic: (?P<what10>\S.*)"  # Go
         r"|^(?P<what8>Fatal error in (?:internal_|P?MPI_).*)"
         r"|Unhandled exception: (?P<what9>\S{1,200}\. what\(\): .*)"
     ),
