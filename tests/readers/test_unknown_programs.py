@@ -233,7 +233,6 @@ def test_a_log_that_ends_in_a_warning_of_a_failure_is_no_error(
 @pytest.mark.parametrize(
     "text",
     [
-        "n1:1:2 [0] NCCL WARN Call to acme_qp failed with 110\nring of 4 is closed\n",
         "90s  Warning  FailedMount  pod/tr-1  secret s3-key was not found\n9s  Normal  Started  "
         "pod/tr-1  Started\n",
         "W0601 10:00:00.1 1 a.cc:3] connection to 3 failed\n",
