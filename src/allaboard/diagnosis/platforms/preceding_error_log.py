@@ -56,7 +56,7 @@ def _heard(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Hea
         rule=_RULE,
         says=f"the log ends with: {error.message[:200]}",
         speakers=(_speaker(error, lines, exhibit),),
-        fix=record_advice(error.message, exhibit.host),
+        fix=record_advice(error.message, exhibit.host) or advice_of_line(error.message),
         about=named_members(error.message),
         severity=Severity.WARNING,
     )

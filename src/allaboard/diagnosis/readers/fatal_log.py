@@ -199,7 +199,7 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     if explained := explain_bare_exception(message):
         says, fix = explained
     else:
-        fix = record_advice(message, exhibit.host)
+        fix = record_advice(message, exhibit.host) or advice_of_line(message)
     return _heard(exhibit, number, lines[number].strip(), says, fix)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 
-from allaboard.analysis.failures.bare_exceptions import advice_of_line
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import find_tasks
 
@@ -50,7 +49,7 @@ _LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopb
 
 def record_advice(message: str, host: str) -> str:
     """Return where to look next: at the member that a record of an error names, else at the ``host`` that
-    wrote it, if it is known."""
+    wrote it; "" if neither is known."""
     if tasks := find_tasks(message):
         job, index = tasks[0]
         return f"read the log of {job} {index}, which it names; then {COLLECT_LOGS}"
@@ -68,7 +67,7 @@ def record_advice(message: str, host: str) -> str:
         return (
             f"look at {host} first, which wrote it: its log, dmesg -T | tail; then {COLLECT_LOGS}"
         )
-    return advice_of_line(message)
+    return ""
 
 
 def abort_advice(words: str) -> str:
