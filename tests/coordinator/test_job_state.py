@@ -301,3 +301,18 @@ def test_a_job_that_is_interrupted_while_it_stands_still_names_who_holds_it_up()
     (finding,) = world.job.status.findings
     assert [w.rank for w in finding.who] == [1]
     assert world.job.status.outcome[0] is Outcome.INTERRUPTED
+
+
+def test_what_is_known_of_a_stall_is_not_repeated_when_the_job_is_interrupted() -> None:
+    world = World()
+    world.train(0, 1, 2, step=10)
+    world.tell()
+    world.wait(25, {1: (SPIN,)})
+    known_rules = list(world.rules)
+    assert known_rules
+    # At a place where it may pause, so that the rule which named it makes no claim any more.
+    receives = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
+    asks = Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status")
+    world.wait(6, {1: (receives, asks, USER)})
+    world.tell(AgentInterrupted(signal=2, interrupted_at=world.clock.now))
+    assert world.rules == known_rules

@@ -129,6 +129,14 @@ class FindingStore:
             return LONGER_PAUSE * self._resolved_pauses[key][1]
         return RECURRENCE_S
 
+    def is_stall_known(self, who: Iterable[Who]) -> bool:
+        """Return True if a finding that is not resolved says of one of these members why it stands still."""
+        subjects = _subjects(tuple(who))
+        return any(
+            finding.over is None and reports_stall(code) and subjects & known_subjects
+            for (code, known_subjects), finding in self._findings.items()
+        )
+
     def hold_resolutions(self, now: float) -> None:
         """Begin all measurements anew: for a while a claim that is not made is not resolved for that."""
         self._unmeasured_until = now + UNMEASURED_S

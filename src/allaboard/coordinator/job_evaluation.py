@@ -69,7 +69,12 @@ class JobEvaluation:
         if not memory.interrupted_by:
             commands += self._announcements(now, view, claims)
         else:
-            reasons = [(e, c) for e, c in claims if e.rule.relations.explains_signal]
+            reasons = [
+                (e, c)
+                for e, c in claims
+                if e.rule.relations.explains_signal
+                and not (e.rule.relations.last_resort and memory.findings.is_stall_known(c.who))
+            ]
             new_findings = memory.findings.new_findings(now, reasons)
             commands += [AnnounceFinding(finding=finding) for finding in new_findings]
         # On several hosts an interrupted agent opens no gate: the others would lose its members at once.
