@@ -23,12 +23,23 @@ def large_run(folder: Path, ranks: int, points: int) -> Path:
     return run
 
 
+MAX_GROWTH_MB = 60
+"""Memory that writing a report may take beyond what the process has; it takes some 5 MB."""
+
+
+def peak_memory_mb() -> float:
+    (line,) = re.findall(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    return int(line) / 1024
+
+
 @pytest.mark.alone
-def test_an_hour_of_256_ranks_is_written_in_time(tmp_path: Path) -> None:
+def test_an_hour_of_256_ranks_is_written_in_time_and_little_memory(tmp_path: Path) -> None:
     run = large_run(tmp_path / "run", 256, 1800)
-    began = time.process_time()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here: proc(5)
+    before_mb, began = peak_memory_mb(), time.process_time()
     page = render_html(read_run_record([run]), {})
     assert time.process_time() - began < 2.0
+    assert peak_memory_mb() - before_mb < MAX_GROWTH_MB
     assert len(page.encode()) < MAX_PAGE_NBYTES
 
 
