@@ -97,5 +97,7 @@ RULE = Rule(
     passes=True,
     unstaged="a disk that others use would have to be filled; the line through the last minute is the "
     "one of RES002",
-    relations=Relations(measured=True),
+    relations=Relations(
+        measured=True, raised_as=r"unable to write to file </torch_\w+>: No space left on device"
+    ),
 )

@@ -230,6 +230,15 @@ INSTALLATION_MISTAKES = (
         source="vLLM's v1 (worker/gpu_worker.py), from a report of 2025",
     ),
     KnownMistake(
+        pattern=r"unable to open shared memory object </torch_\d+\w*>",
+        cause="this process may open no more files: each shared tensor of a loader's workers needs one",
+        fix="ulimit -n $(ulimit -Hn) before the start; or "
+        "torch.multiprocessing.set_sharing_strategy('file_system'), or fewer workers",
+        sample="unable to open shared memory object </torch_34609_1792353697> in read-write mode",
+        near_miss="unable to open file </data/torch_1.pt>",
+        source="PyTorch 1.0 to 2.13 (MapAllocator.cpp)",
+    ),
+    KnownMistake(
         pattern=r"peer mapping resources exhausted|CUDA_ERROR_TOO_MANY_PEERS",
         cause="CUDA maps the memory of a GPU to at most eight other GPUs, and more are visible here",
         fix="show each process no more than eight GPUs (CUDA_VISIBLE_DEVICES), or exchange without peer "

@@ -53,7 +53,7 @@ _ADVICE_TABLE = tuple(
             "host); torchrun --standalone, or a MASTER_PORT of its own for each job",
         ),
         (
-            r"Default process group has not been initialized",
+            r"Default process group (?:has not been|is not) initialized",
             "call init_process_group before it, in this very process: a process that spawn or a DataLoader "
             "started has no group yet",
         ),

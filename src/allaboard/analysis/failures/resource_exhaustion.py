@@ -37,7 +37,7 @@ def find_exhaustion(view: JobView, member: Member, raised: Raised) -> Exhaustion
     if "Too many open files" in message:
         return Exhaustion(_open_files_advice(message), _limit_evidence(raised, "ulimit -n"))
     if "No space left on device" in message:
-        return Exhaustion(_disk_space_advice(view, member, message))
+        return Exhaustion(_disk_space_advice(view, member, raised))
     if "Disk quota exceeded" in message:
         return Exhaustion(
             f"{command_on_host(view, member, 'quota -s')}   # what you may use of {_full_folder(message)}"
@@ -59,8 +59,11 @@ def _open_files_advice(message: str) -> str:
     return f"close what each step opens (with open(...) as f), make pools and loaders once; {raise_limit}"
 
 
-def _disk_space_advice(view: JobView, member: Member, message: str) -> str:
-    if _SHARED_MEMORY.search(message):
+def _disk_space_advice(view: JobView, member: Member, raised: Raised) -> str:
+    message = raised.message
+    # The locks and queues of multiprocessing are semaphores, which are kept there, too.
+    is_semaphore = any(f.file.endswith("multiprocessing/synchronize.py") for f in raised.frames)
+    if is_semaphore or _SHARED_MEMORY.search(message):
         command = command_on_host(view, member, "df -h /dev/shm")
         return f"{command}   # --shm-size of the container, or fewer DataLoader workers"
     folder = _full_folder(message)

@@ -96,6 +96,7 @@ _NOT_INSTALLED = re.compile(
 _LIBRARY = re.compile(
     r"(?P<library>lib[\w+-]{1,60}\.so[.\d]*)\b[^\n]{0,40}: cannot open shared object file"
 )
+_CONTAINER = re.compile(r"nvidia-container-cli|nvidia-container-runtime|OCI runtime")
 _HANGUP = re.compile(r"SIGHUP|\bsignal:? 1\b|Received 1 death signal")
 _NOT_FINITE = re.compile(
     r"\b(?:nan|inf)\b[^\n]{0,60}\bgrad\w*|\bgrad\w*[^\n]{0,60}\b(?:nan|inf|not finite)\b",
@@ -153,6 +154,11 @@ _TOPICS = (
         "env | grep -E 'RANK|SIZE'   # on that host, in the process: a rank from 0 to the size less one "
         "(RANK and "
         "WORLD_SIZE, HOROVOD_RANK and HOROVOD_SIZE); one left from another start has another size",
+    ),
+    _Topic(
+        _CONTAINER,
+        "on that host, as the same user: nvidia-container-cli -k -d /dev/tty info; getenforce   # may this "
+        "container be given the driver's files and devices? A rootless one may mount and own less",
     ),
     _Topic(
         _HANGUP,

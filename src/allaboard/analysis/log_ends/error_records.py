@@ -47,7 +47,8 @@ _ATTEMPT = re.compile(
 )
 """A try to connect: transports write each, and go on trying."""
 _BATCH_SYSTEM = re.compile(
-    r"^slurmstepd\b|^(?:srun|sbatch|salloc)\b[^\n]*?(?:\btasks? [\d,-]+:|CANCELLED|Killed|Terminated|\boom)"
+    r"^\s*slurmstepd\b"
+    r"|^\s*(?:srun|sbatch|salloc)\b[^\n]*?(?:\btasks? [\d,-]+:|CANCELLED|Killed|Terminated|\boom)"
 )
 """The end of a task, as a batch system reports it: who reports it has mostly not caused it. And what Slurm's
 daemon of a step says, which mostly goes on without a folder or a limit."""

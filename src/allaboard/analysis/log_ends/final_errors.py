@@ -33,7 +33,8 @@ _SENTENCE = re.compile(
     r"\b(?:[Ff]ailed (?:to|with|on|because|due)|[Cc]annot|[Cc]ould not|[Uu]nable to|[Cc]an't|execv failed"
     r"|lost (?:communication|connection|contact)|(?:was|were|been|or) (?:killed|lost|evicted)|has died"
     r"|died unexpectedly|not enough|[Pp]ermission denied|[Nn]o such (?:file|host|device)"
-    r"|[Ee]xiting with|[Ee]rror from|timed out (?:after|waiting))\b"
+    r"|[Ee]xiting with|[Ee]rror from|timed out (?:after|waiting)"
+    r"|(?:NCCL|RCCL|CUDA|HIP|MPI|UCX) (?:failure|error)(?! of 0))\b"
     r"|^(?:[\w./()\[\] -]{1,60}: )?(?:fatal|[Ee]rror|ERROR|FATAL): (?![\d.])"
 )
 """Says that something failed, in the words of any program."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 
 _SIZES = re.compile(
-    r"\bworld[ _-]?size\b|\b(?:local|node|global)[ _-]?rank\b|\bdevice[ _-]?count\b|\bn(?:proc|nodes|procs)\b"
+    r"(?:\b|_)world[ _-]?size\b"
+    r"|\b(?:local|node|global)[ _-]?rank\b|\bdevice[ _-]?count\b|\bn(?:proc|nodes|procs)\b"
     r"|\bnum(?:ber)?[ _](?:of )?(?:processes|workers|gpus|devices|executors|nodes|hosts|ranks"
     r"|tasks|replicas)\b"
     r"|\b(?:tensor|pipeline|data|model|context|expert)[ _-](?:model[ _-])?parallel[ _-]?(?:ism|size)\b",
@@ -16,7 +17,7 @@ _SIZES = re.compile(
 """How many there are of what a launcher starts."""
 _MUST_FIT = re.compile(
     r"divisible|multiple of|(?:not|must be|should be|to be) (?:equal|the same)|match|expect|exceed|less than"
-    r"|greater than|at least|at most|larger|smaller|!=|<=|>=|[<>]|>?= number|out of range|invalid"
+    r"|greater than|at least|at most|larger|smaller|[!=<>]=|[<>]|>?= number|out of range|invalid"
     r"|insufficient"
     r"|not enough|more than|only \d+|does not (?:fit|agree)",
     re.IGNORECASE,

@@ -15,6 +15,7 @@ from allaboard.analysis.failures.signal_advice import (
     windows_status,
 )
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.facts import Claim, Member, Raised
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 
@@ -46,7 +47,8 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
                     f"get the traceback above {places[0]} from the whole log: it names the line of the code; "
                     "compare the other ranks' exceptions: the first to fail says most"
                 )
-            first = failure.fix if failure else advice_by_words(member.raised.message)
+            message = member.raised.message
+            first = failure.fix if failure else start_advice(message) or advice_by_words(message)
             first = first or _advice_on_library(member.raised)
             return (
                 f"{first}; the whole traceback is in {places[0]}" if first else f"read {places[0]}"

@@ -10,6 +10,41 @@ _AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu;
 _AMD_SOURCE = "its wording from users' reports of ROCm 4 to 7"
 _HCCL_SOURCE = "its wording from users' reports of CANN 7 to 8.3"
 _CCL_SOURCE = "its wording from users' reports of oneCCL 2021"
+_NPU_TIMEOUTS = (
+    (
+        "timeout",
+        r"\b(?P<code>E[A-Z]\d{4}):? +(?:\[PID: \d+\] )?(?:\d{4}-\d\d-\d\d-[\d:.]{8,20} +)?"
+        r"(?P<what>[^\n:.]{0,100}?\btimeout\b|[^\n]{0,160}?\btask timeout\b)",
+        "EE1002: 2024-09-05-16:20:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute "
+        "failed, reason=[stream sync timeout]",
+    ),
+    (
+        " timeout]",
+        r"(?P<code>rt\w{3,60}) execute failed, reason=\[(?P<what>(?:task|stream sync) timeout)\]",
+        "rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason]",
+    ),
+)
+"""Keys, patterns and samples of an NPU's timeouts: CANN's codes, and the runtime's function without one."""
+
+
+def _npu_waited(key: str, pattern: str, sample: str) -> KnownMessage:
+    """Return the message of an NPU that waited until its timeout, by its wording."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="LOG001",
+        says="an NPU waited until its timeout for what did not come, mostly from another rank that had "
+        "failed or was late ({code}: {what})",
+        fix="allaboard diagnose LOG... with the logs of all ranks: which of them writes another error, or "
+        "none? CANN's own logs, on each host: grep -rlE 'ERROR.*HCCL' ~/ascend/log; if a rank only came "
+        "late: export HCCL_EXEC_TIMEOUT=3600 HCCL_CONNECT_TIMEOUT=1800 on all",
+        proves_not="which rank: those that write it are victims",
+        awaits=True,
+        sample=sample,
+        source=_HCCL_SOURCE,
+    )
+
+
 MESSAGES = (
     KnownMessage(
         key="Unable to load NCCL library",
@@ -104,23 +139,7 @@ MESSAGES = (
         "send the data in time.",
         source=_HCCL_SOURCE,
     ),
-    KnownMessage(
-        key="timeout",
-        pattern=r"\b(?P<code>E[A-Z]\d{4}):? +(?:\[PID: \d+\] )?(?:\d{4}-\d\d-\d\d-[\d:.]{8,20} +)?"
-        r"(?P<what>[^\n:.]{0,100}?\btimeout\b|[^\n]{0,160}?\btask timeout\b)",
-        rule="LOG001",
-        says="an NPU waited until its timeout for what did not come, mostly from another rank that had "
-        "failed "
-        "or was late ({code}: {what})",
-        fix="allaboard diagnose LOG... with the logs of all ranks: which of them writes another error, or "
-        "none? CANN's own logs, on each host: grep -rlE 'ERROR.*HCCL' ~/ascend/log; if a rank only came "
-        "late: export HCCL_EXEC_TIMEOUT=3600 HCCL_CONNECT_TIMEOUT=1800 on all",
-        proves_not="which rank: those that write it are victims",
-        awaits=True,
-        sample="EE1002: 2024-09-05-16:20:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute "
-        "failed, reason=[stream sync timeout]",
-        source=_HCCL_SOURCE,
-    ),
+    _npu_waited(*_NPU_TIMEOUTS[0]),
     KnownMessage(
         key="Maybe the last training process is running",
         pattern=r"Failed to initialize the HCCP process\. Reason: Maybe the last training process is running",
@@ -185,8 +204,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
     if not any(h.rule in ("LOG005", "LOG010") for h in heard):
         heard = (*heard, *find_known_messages(exhibit, (_CCL_ERROR,))[:1])
-    if not heard:
-        heard = find_known_messages(exhibit, (_CANN_ERROR,))[:1]
+    for message in (_npu_waited(*_NPU_TIMEOUTS[1]), _CANN_ERROR):  # the first says most
+        heard = heard or find_known_messages(exhibit, (message,))[:1]
     heard = _without_repeats(heard)
     return Testimony(heard=heard) if heard else None
 

@@ -12,7 +12,7 @@ from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimo
 
 _SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
 _TASK_END = re.compile(
-    r"^srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
+    r"^[ \t]*srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
     r"(?: \(core dumped\))?$",
     re.MULTILINE,
 )

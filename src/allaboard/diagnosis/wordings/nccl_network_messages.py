@@ -256,6 +256,20 @@ NETWORK_MESSAGES = (
         "10.1.1.3<37421> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
         source=NOT_RECORDED,
     ),
+    KnownMessage(
+        key=": Got completion",
+        pattern=r"NET/IBP? ?: ?Got completion from peer (?P<peer>[\w.:-]+)<\d+> with (?:status=|error )5\b",
+        rule="EXIT005",
+        says="a transfer to the peer at {peer} was given up: the connection to it had failed before, or it "
+        "ended",
+        fix="read the log of the rank at {peer}, and the other ranks': who ended or lost its link first "
+        "(status "
+        "12 names a link)? On both hosts: ibstat; rdma link; perfquery",
+        proves_not="which side failed: the card flushes what was under way",
+        sample="gpu-a:77:101 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer "
+        "10.1.1.3<37421> with error 5, opcode 48, len 32710, vendor err 249",
+        source=NOT_RECORDED,
+    ),
     *starmap(_transfer_failed, _MLX5_HOSTS),
     KnownMessage(
         key=": Got completion",

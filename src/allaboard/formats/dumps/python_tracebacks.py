@@ -135,6 +135,9 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
             message = error[2] or ""
             if error[2] == "":  # TensorFlow's messages begin on the line after their type
                 message = " ".join(lines[number + 1 : number + 3]).strip()
+            condition = lines[number - 1].strip()
+            if not message and condition.startswith("assert "):
+                message = condition  # all that an assertion without a message says
             message_lines = _message_lines(lines, number) if error[2] else []
             message = "\n".join([message, *message_lines])
             error_type = error[1].rpartition(".")[2]
