@@ -64,7 +64,7 @@ for the rounds before; of 17 nothing was said, and 3 answers misled. The 27 that
 for are in the set, written anew and shortened, with four healthy inputs.
 
 Later 75 more such logs on PyTorch were taken as they had been pasted (kind "twelfth_set", all of them kept,
-written anew): of five rounds of 15, 8, 7, 9, 9 and 2 were right at the first try, read strictly; of 9 nothing
+written anew): of five rounds of 15, 8, 7, 9, 9 and 2 were right at the first try, read strictly; of 10 nothing
 was said. To the answers of three a code or nobody was admitted afterwards. Four are not answered rightly yet.
 
 In the same way 85 public threads on TensorFlow, JAX, Horovod, MPI, Spark, BytePS and managed services were
