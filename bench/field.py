@@ -63,9 +63,10 @@ five rounds of 15, 5, 8, 7, 8 and 7 were right at the first try, each after the 
 for the rounds before; of 17 nothing was said, and 3 answers misled. The 27 that the program had to be mended
 for are in the set, written anew and shortened, with four healthy inputs.
 
-Later 75 more such logs on PyTorch were taken as they had been pasted (kind "twelfth_set", all of them kept,
-written anew): of five rounds of 15, 8, 7, 9, 9 and 2 were right at the first try, read strictly; of 10 nothing
-was said. To the answers of three a code or nobody was admitted afterwards. Four are not answered rightly yet.
+Later 75 more such logs on PyTorch were taken as they had been pasted (kind "twelfth_set", all of them
+kept, written anew): of five rounds of 15, 8, 7, 9, 9 and 2 were right at the first try, read strictly; of
+10 nothing was said. To the answers of three a code or nobody was admitted afterwards. Five are not
+answered rightly yet.
 
 In the same way 85 public threads on TensorFlow, JAX, Horovod, MPI, Spark, BytePS and managed services were
 taken as they had been pasted (kind "tf_jax_mpi_seventh"). Of five rounds of 18, 19, 18, 16 and 14, 5, 7, 9,

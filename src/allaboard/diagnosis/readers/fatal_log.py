@@ -22,7 +22,6 @@ from allaboard.analysis.log_ends.error_records import (
 from allaboard.analysis.log_ends.final_errors import (
     MAX_LINE_CHARS,
     MAX_LINES_TO_END,
-    MAX_PASTED_LINES,
     final_error,
     final_sentence,
     stated_failure,
@@ -261,15 +260,14 @@ def _lost_store(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return that the store of the job was gone while a rank still asked it, if the log ends so."""
     matches = list(_STORE_GONE.finditer(text))
     # At a normal end too, those that leave last write it once or twice.
-    if not matches or not _is_end(lines, text.count("\n", 0, matches[-1].start())):
-        return None
-    is_excerpt = len(lines) <= MAX_PASTED_LINES and not is_at_work(lines)
-    if len(matches) < MIN_REPETITIONS and not is_excerpt:
+    if len(matches) < MIN_REPETITIONS or not _is_end(
+        lines, text.count("\n", 0, matches[-1].start())
+    ):
         return None
     server = _STORE_SERVER.search(text)
     address = f" on {server['host']}" if server is not None else ""
     number = text.count("\n", 0, matches[0].start())
-    heard = _heard(
+    return _heard(
         exhibit,
         number,
         lines[number].strip(),
@@ -278,9 +276,6 @@ def _lost_store(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
         "first: dist.barrier(); dist.destroy_process_group() as the last calls of every rank",
         awaits=True,
     )
-    if len(matches) < MIN_REPETITIONS:
-        return msgspec.structs.replace(heard, severity=Severity.WARNING)
-    return heard
 
 
 def _refused_connection(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
