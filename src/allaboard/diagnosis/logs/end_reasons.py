@@ -222,11 +222,11 @@ def _fix_after(finding: Finding, reason: LoggedReason) -> str:
     """Return the advice on the reason, or on the end if that names something to do."""
     if _BY_LAUNCHER.search(finding.summary) and not finding.fix.startswith("collect "):
         return finding.fix
-    own = finding.fix.partition("; then collect")[0].partition("; the whole traceback")[0]
+    end_advice = finding.fix.partition("; then collect")[0].partition("; the whole traceback")[0]
     if not reason.fix.startswith("collect "):
         # What the end's own words name comes first: what stands before it may be another matter.
-        is_new = _names_something(own) and own not in reason.fix
-        return f"{own}; then {reason.fix}" if is_new else reason.fix
+        is_new = _names_something(end_advice) and end_advice not in reason.fix
+        return f"{end_advice}; then {reason.fix}" if is_new else reason.fix
     if finding.summary.endswith("ended by SIGKILL: Killed"):
         place = reason.speaker.place
         return (
