@@ -53,7 +53,8 @@ _ATTEMPT = re.compile(
 )
 """A try to connect, which the next may follow."""
 _DETAIL = re.compile(
-    r"^\s*(?:srun: error: \S+: tasks? [\d,-]+:|what\(\):|Additional GRPC error|:?\{\"|CUDA kernel errors might|Exception raised from|frame #\d"
+    r"^\s*(?:srun: error: \S+: tasks? [\d,-]+:"
+    r"|what\(\):|Additional GRPC error|:?\{\"|CUDA kernel errors might|Exception raised from|frame #\d"
     r"|Device-side assert|Compile with|For debugging|\(\d+\) |\[\[\{\{)"
     r"|^.{0,60}terminate called after|\(core dumped\)"
     r"|^(?:Aborted|Killed|Terminated|Segmentation fault|Bus error)\b|^\[signal SIG"
