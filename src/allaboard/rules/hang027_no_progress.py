@@ -221,6 +221,9 @@ RULE = Rule(
         "it is interrupted after a short pause": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), interrupted_at=NOW - 0.1
         ),
+        "all that are seen here wait": stalled_job(
+            waiting_member(0), waiting_member(1), **_INTERRUPTED
+        ),
         "nobody waits for the idle member": stalled_job(
             sample_member(0, stack=_RECEIVES), sample_member(1, stack=_RECEIVES), **_INTERRUPTED
         ),
