@@ -10,21 +10,6 @@ _AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu;
 _AMD_SOURCE = "its wording from users' reports of ROCm 4 to 7"
 _HCCL_SOURCE = "its wording from users' reports of CANN 7 to 8.3"
 _CCL_SOURCE = "its wording from users' reports of oneCCL 2021"
-_NPU_TIMEOUTS = (
-    (
-        "timeout",
-        r"\b(?P<code>E[A-Z]\d{4}):? +(?:\[PID: \d+\] )?(?:\d{4}-\d\d-\d\d-[\d:.]{8,20} +)?"
-        r"(?P<what>[^\n:.]{0,100}?\btimeout\b|[^\n]{0,160}?\btask timeout\b)",
-        "EE1002: 2024-09-05-16:20:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute "
-        "failed, reason=[stream sync timeout]",
-    ),
-    (
-        " timeout]",
-        r"(?P<code>rt\w{3,60}) execute failed, reason=\[(?P<what>(?:task|stream sync) timeout)\]",
-        "rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason]",
-    ),
-)
-"""Keys, patterns and samples of an NPU's timeouts: CANN's codes, and the runtime's function without one."""
 
 
 def _npu_waited(key: str, pattern: str, sample: str) -> KnownMessage:
@@ -45,6 +30,20 @@ def _npu_waited(key: str, pattern: str, sample: str) -> KnownMessage:
     )
 
 
+_NPU_CODE_TIMEOUT = _npu_waited(
+    "timeout",
+    r"\b(?P<code>E[A-Z]\d{4}):? +(?:\[PID: \d+\] )?(?:\d{4}-\d\d-\d\d-[\d:.]{8,20} +)?"
+    r"(?P<what>[^\n:.]{0,100}?\btimeout\b|[^\n]{0,160}?\btask timeout\b)",
+    "EE1002: 2024-09-05-16:20:00.041.231 Stream synchronize timeout. rtDeviceSynchronize execute "
+    "failed, reason=[stream sync timeout]",
+)
+"""With one of CANN's codes."""
+_NPU_CALL_TIMEOUT = _npu_waited(
+    " timeout]",
+    r"(?P<code>rt\w{3,60}) execute failed, reason=\[(?P<what>(?:task|stream sync) timeout)\]",
+    "rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason]",
+)
+"""With a function of the runtime in the place of a code."""
 MESSAGES = (
     KnownMessage(
         key="Unable to load NCCL library",
@@ -139,7 +138,7 @@ MESSAGES = (
         "send the data in time.",
         source=_HCCL_SOURCE,
     ),
-    _npu_waited(*_NPU_TIMEOUTS[0]),
+    _NPU_CODE_TIMEOUT,
     KnownMessage(
         key="Maybe the last training process is running",
         pattern=r"Failed to initialize the HCCP process\. Reason: Maybe the last training process is running",
@@ -204,7 +203,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
     if not any(h.rule in ("LOG005", "LOG010") for h in heard):
         heard = (*heard, *find_known_messages(exhibit, (_CCL_ERROR,))[:1])
-    for message in (_npu_waited(*_NPU_TIMEOUTS[1]), _CANN_ERROR):  # the first says most
+    for message in (_NPU_CALL_TIMEOUT, _CANN_ERROR):  # the first says most
         heard = heard or find_known_messages(exhibit, (message,))[:1]
     heard = _without_repeats(heard)
     return Testimony(heard=heard) if heard else None

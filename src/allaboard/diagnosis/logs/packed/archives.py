@@ -8,6 +8,7 @@ reading stops. Only regular files are read, so that where a link leads does not 
 from __future__ import annotations
 
 import contextlib
+import math
 import tarfile
 import time
 import zipfile
@@ -16,11 +17,9 @@ from typing import IO, NamedTuple
 
 from allaboard.diagnosis.logs.packed.decompression import (
     CHUNK_BYTES,
-    MAGIC_BYTES,
     UNPACK_ERRORS,
     Readable,
     Unpacked,
-    is_compressed,
     keep_ends,
     unpacked_chunks,
 )
@@ -36,8 +35,8 @@ _TAR_BLOCK_BYTES = 512
 _USTAR_AT, _USTAR = 257, b"ustar"
 """Where a header of tar says what it is: POSIX.1-2017, pax, "ustar Interchange Format"."""
 _ZIP_MAGIC = b"PK\x03\x04"
-_ZIP_SUFFIXES = (".zip",)
-"""Names of archives. Checkpoints, wheels and spreadsheets are zip files, too, and hold no logs."""
+_ZIP_SUFFIX = ".zip"
+"""End of an archive's name. Checkpoints, wheels and spreadsheets are zip files, too, and hold no logs."""
 
 
 class ArchiveError(AllaboardError):
@@ -75,10 +74,6 @@ class ForwardStream:
         self._position += len(taken)
         return taken
 
-    def seekable(self) -> bool:
-        """Return True: tarfile asks before it reads a file of the archive."""
-        return True
-
     def tell(self) -> int:
         """Return the number of bytes that were read."""
         return self._position
@@ -103,19 +98,13 @@ class ForwardStream:
 
 def is_archive(file: IO[bytes], name: str) -> bool:
     """Return True if this file is an archive that `read_archive` reads; it is left at its beginning."""
-    magic = file.read(MAGIC_BYTES)
+    is_zip = file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
     file.seek(0)
-    if magic.startswith(_ZIP_MAGIC) and name.lower().endswith(_ZIP_SUFFIXES):
+    if is_zip and name.lower().endswith(_ZIP_SUFFIX):
         return True
     block = b""
-    if not is_compressed(magic):
-        block = file.read(_TAR_BLOCK_BYTES)
-    else:
-        with contextlib.suppress(*UNPACK_ERRORS):
-            for chunk in unpacked_chunks(file):
-                block += chunk
-                if len(block) >= _TAR_BLOCK_BYTES:
-                    break
+    with contextlib.suppress(ArchiveError):
+        block = ForwardStream(file, math.inf, time.monotonic).read(_TAR_BLOCK_BYTES)
     file.seek(0)
     return block[_USTAR_AT : _USTAR_AT + len(_USTAR)] == _USTAR
 
