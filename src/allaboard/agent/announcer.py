@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from typing import Protocol
@@ -19,7 +18,7 @@ from allaboard.facts import Finding, JobView, Stage
 from allaboard.formats.secret_hints import redact
 from allaboard.report.clock_time import clock_time, note_line
 from allaboard.report.finding_text import finding_lines
-from allaboard.report.plain_text import clean, output_width, wrap_words
+from allaboard.report.plain_text import allows_colours, clean, output_width, wrap_words
 from allaboard.report.stack_text import all_stacks_lines
 
 STDERR = 2
@@ -58,7 +57,7 @@ class Announcer:
         """Readers of the feed, besides the terminal and the journal; None for none."""
         self._verbose, self._quiet = verbose, quiet
         self._script = script
-        self._colour = terminal.is_tty and not os.environ.get("NO_COLOR")
+        self._colour = terminal.is_tty and allows_colours()
 
     def write_line(self, text: str, to_terminal: bool = True) -> None:
         """Write one note to the journal and, with ``to_terminal``, print it.

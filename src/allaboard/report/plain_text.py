@@ -41,9 +41,14 @@ def obeys_escapes(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
+def allows_colours() -> bool:
+    """Return True unless the user has asked for none (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR")
+
+
 def shows_colours(stream: TextIO) -> bool:
-    """Return True if text on this stream may be coloured (https://no-color.org)."""
-    return obeys_escapes(stream) and not os.environ.get("NO_COLOR")
+    """Return True if text on this stream may be coloured."""
+    return obeys_escapes(stream) and allows_colours()
 
 
 def wrap_words(text: str, width: int, prefix: str = "", indent: str = "") -> list[str]:

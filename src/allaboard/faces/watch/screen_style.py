@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from allaboard.report.plain_text import allows_colours
 
 ATTRIBUTES = frozenset(("bold", "dim", "reverse", "underline"))
 """Words of a style that are no colour."""
@@ -13,6 +13,6 @@ def screen_style(style: str) -> str:
 
     Textual turns colours into greys then, and the grey of red or blue is hardly readable on black.
     """
-    if not os.environ.get("NO_COLOR"):
+    if allows_colours():
         return style
     return " ".join(part for part in style.split() if part in ATTRIBUTES)
