@@ -90,7 +90,7 @@ def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the slope of the least-squares line through (time, value), and its coefficient of
     determination; zeros if all readings were taken at one time."""
     # By hand, since it runs twice for every reading of every process each second: linear_regression and
-    # correlation of the statistics module take ten times as long.
+    # correlation of the statistics module take 43 us for 60 points (Python 3.11), this 23 us.
     values = list(map(_VALUE, points))
     if values.count(values[0]) == len(values):  # most of what is read stays as it is
         return 0.0, 0.0
