@@ -1,7 +1,8 @@
 """Every command in a fenced block of README, CONTRIBUTING and docs is accepted by our own command line.
 
 Commands of other programs are run by a test, or are in `NOT_RUN` with the reason. What the start page, the
-tutorials and the pages of launchers show is also run: see `test_shown_commands.py`.
+tutorials and the pages of launchers show is also run: see `test_shown_commands.py`; what other pages show:
+`test_reference_commands.py`.
 """
 
 from __future__ import annotations
