@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from allaboard.contracts import FEWEST, MOST, USUAL, Drill
 from allaboard.options.usage_error import UsageError
 
 if TYPE_CHECKING:
+    from allaboard.drills.run_drill import Rehearsal
     from allaboard.options.command_parser import CommandParser
+
+MAX_SHOWN_OUTPUT = 3000
+"""Characters of the run's output that are shown of a drill that failed."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -65,8 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     drills = run_drill.all_drills()
     name = options.name
     if name is None:
-        for listed_name, drill in drills.items():
-            print(f"{listed_name:<24} {drill.expects:<8} {drill.script}")
+        _list_drills(drills)
         return 0
     if name not in drills:
         raise UsageError(
@@ -76,24 +79,51 @@ def main(arguments: Sequence[str]) -> int:
         raise UsageError(f"{name} cannot be staged here: {missing}")
     if options.workers and (reason := _unfit_reason(name, options.workers, drills[name])):
         raise UsageError(f"-n {options.workers}: {reason}")
+    # Where it can be read while the drill runs, and is not in what is piped on.
+    sys.stderr.write(f"staging {name}: {drills[name].title} (this may take a minute)\n")
     result = run_drill.rehearse(name, workers=options.workers or USUAL)
     if options.verbose:
         print(result.output)
     for finding in result.findings:
         for line in finding_lines(finding):
             print(line)
-    delay = f"{result.seconds:.1f} s after the fault" if result.seconds is not None else ""
     if result.passed:
-        named = "named by " if result.rule.isalnum() else ""
-        print(f"{name}: {named}{result.rule} {delay}".rstrip())
+        print(f"{name}: {verdict(result)}")
         return 0
-    sys.stderr.write(
-        f"{name}: found={result.found} right rank={result.right_rank} "
-        f"exit code={result.exit_code} unexpected={[f.rule for f in result.others]} {delay}\n"
-    )
+    sys.stderr.write(f"{name}: {verdict(result)}\n")
     if not options.verbose:
-        sys.stderr.write(result.output[-3000:] + "\n")
+        sys.stderr.write(result.output[-MAX_SHOWN_OUTPUT:] + "\n")
     return 1
+
+
+def _list_drills(drills: Mapping[str, Drill]) -> None:
+    """Print each drill's name, the rule that must report its fault, and what that fault is: in a pipe one
+    line each."""
+    from allaboard.report.plain_text import output_width, wrap_words
+
+    width = output_width(1) if sys.stdout.isatty() else sys.maxsize
+    for name, drill in drills.items():
+        head = f"{name:<24}  {drill.expects:<7}  "
+        for line in wrap_words(drill.title, width, head, " " * len(head)):
+            print(line)
+
+
+def verdict(result: Rehearsal) -> str:
+    """Return how a drill went, as a sentence without its subject: what was reported and after how long, or
+    everything that is not as it should be."""
+    delay = f" {result.seconds:.1f} s after the fault" if result.seconds is not None else ""
+    wrong = []
+    if not result.found:
+        wrong.append(f"{result.rule} did not report it")
+    elif not result.right_rank:
+        wrong.append(f"{result.rule} reported another rank{delay}")
+    if not result.right_exit:
+        wrong.append(f"allaboard run ended with exit code {result.exit_code}")
+    if result.others:
+        wrong.append("also reported: " + ", ".join(finding.rule for finding in result.others))
+    if result.left_behind:
+        wrong.append("files of the run were left in memory")
+    return "; ".join(wrong) or f"{result.rule} reported it{delay}"
 
 
 def _suggestion(name: str, drills: Iterable[str]) -> str:
