@@ -115,18 +115,24 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "sigstop": (_view("T"), "worker 1 is stopped (SIGSTOP or Ctrl-Z)"),
-        "an evaluator": (
+        "a worker that SIGSTOP has stopped": (
+            _view("T"),
+            "worker 1 is stopped (SIGSTOP or Ctrl-Z)",
+        ),
+        "a stopped evaluator, without which the training goes on": (
             _view("T", job="evaluator"),
             "evaluator 1 is stopped (SIGSTOP or Ctrl-Z); the training goes on without it",
         ),
-        "a child": (
+        "a stopped child process that is not itself a rank": (
             _view("T", candidate=True),
             "a child of worker 1 is stopped (SIGSTOP or Ctrl-Z)",
         ),
-        "debugger": (_view("t"), "worker 1 is held by a debugger"),
+        "a worker that a debugger holds": (_view("t"), "worker 1 is held by a debugger"),
     },
-    silent_on={"sleeping": _view("S"), "stopped for a moment": _view("T", since=9.5)},
+    silent_on={
+        "a worker that sleeps (state S), which is not stopped": _view("S"),
+        ("a worker that has been stopped for half a second"): _view("T", since=9.5),
+    },
     since="0.1",
     passes=True,
     drill=(

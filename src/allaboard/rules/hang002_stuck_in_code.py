@@ -122,7 +122,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "at a named pipe": (
+        "a worker opens a named pipe that no process has opened at the other end": (
             stalled_job(
                 waiting_member(0),
                 sample_member(
@@ -136,7 +136,7 @@ RULE = Rule(
             "worker 1 is stuck at train.py:33 in read_labels waiting for somebody to open the other end of "
             "the named pipe /tmp/labels while the others wait for it",
         ),
-        "endless loop": (
+        "a worker in an endless loop at full CPU": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0),
@@ -144,7 +144,7 @@ RULE = Rule(
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
-        "a child process, in a program that is installed as a whole": (
+        "an idle child process, awaited by a program that is installed as a package": (
             stalled_job(
                 waiting_member(0),
                 sample_member(
@@ -166,7 +166,7 @@ RULE = Rule(
             ),
             "worker 1 stays at train.py:33 in compute_metrics with its CPU busy while the others wait for it",
         ),
-        "idle in an evaluation": (
+        "a worker is idle, without any CPU, in `compute_metrics`": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_METRIC, USER)),
@@ -174,7 +174,7 @@ RULE = Rule(
             ),
             "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
-        "endless loop in a job whose steps are not visible": (
+        "an endless loop in a job whose steps cannot be counted": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=40),
@@ -182,7 +182,7 @@ RULE = Rule(
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
-        "endless loop that gets little CPU": (
+        "an endless loop that gets little CPU": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SPIN, USER), cpu=0.13, os_state="R"),
@@ -190,7 +190,7 @@ RULE = Rule(
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
-        "a child process": (
+        "a worker has waited for more than a minute for an idle child process": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=_CHILD),
@@ -200,7 +200,7 @@ RULE = Rule(
             "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip data.zip) "
             "while the others wait for it",
         ),
-        "os.system": (
+        "a worker has waited for more than a minute in `os.system`": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SYSTEM)),
@@ -210,14 +210,14 @@ RULE = Rule(
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
-        "in the generator that feeds its tf.function": (
+        "a worker is idle in the generator that feeds its `tf.function`": (
             stalled_job(
                 sample_member(0, stack=sample_stack(_FUNCTION, USER), op=_IN_FUNCTION),
                 sample_member(1, stack=_FED, op=_IN_FUNCTION),
             ),
             "worker 1 is stuck at train.py:29 in rows while the others wait for it",
         ),
-        "a synchronous job with parameter servers": (
+        "an endless loop in a synchronous job with parameter servers": (
             stalled_job(
                 msgspec.structs.replace(_IN_RUN, **_SYNC),
                 ps_member("worker", 1, stack=sample_stack(_SPIN, USER), cpu=1.0, **_SYNC),
@@ -227,83 +227,83 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "in an evaluation, for some seconds": stalled_job(
+        "a worker has been in its evaluation for 10 seconds": stalled_job(
             waiting_member(0),
             sample_member(
                 1, stack=sample_stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")
             ),
             waiting_member(2),
         ),
-        "in a function that is called after an evaluation, for less than a minute": stalled_job(
+        "`compute_metrics` has been computing for less than a minute": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),
             waiting_member(2),
             progress_at=50.0,
         ),
-        "a child at work": stalled_job(
+        "the child process for which a worker waits uses the CPU": stalled_job(
             waiting_member(0), sample_member(1, stack=_CHILD, cpu=0.9), waiting_member(2)
         ),
-        "the generator makes a batch now and then": stalled_job(
+        "a generator that feeds a `tf.function` still makes a batch now and then": stalled_job(
             sample_member(0, stack=sample_stack(_FUNCTION, USER), op=_IN_FUNCTION),
             sample_member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
         ),
-        "a child, for less than a minute": stalled_job(
+        "a worker has waited for an idle child process for less than a minute": stalled_job(
             waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=50.0
         ),
-        "a child that uploads": stalled_job(
+        "the child process for which a worker waits uploads data": stalled_job(
             waiting_member(0),
             sample_member(1, stack=_CHILD, traffic=3e5),
             waiting_member(2),
             progress_at=30.0,
         ),
-        "it downloads by itself": stalled_job(
+        "a worker that downloads data in its own code": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SPIN, USER), traffic=4e4),
             waiting_member(2),
         ),
-        "waiting in the kernel": stalled_job(
+        "a worker in uninterruptible sleep in the kernel (state D)": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SYSTEM), os_state="D"),
             waiting_member(2),
         ),
-        "it prepares its first step, for less than a minute": stalled_job(
+        "a worker has been preparing its first step for less than a minute": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
             waiting_member(2),
             progress_at=50.0,
         ),
-        "too few samples of a loop": stalled_job(
+        "a loop of which only four stack samples were taken": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SPIN, USER, samples=4), cpu=1.0),
             waiting_member(2),
         ),
-        "moving stacks": stalled_job(
+        "a worker whose stack changes from sample to sample": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SPIN, USER, moving=True), cpu=1.0),
             waiting_member(2),
         ),
-        "its server is dead, and it closes its session": stalled_job(
+        "a worker whose parameter server has died closes its session": stalled_job(
             _IN_RUN,
             ps_member("worker", 1, stack=sample_stack(_CLOSE, USER)),
             ps_member("ps", 0, exit=Exit(ended_at=88.0, signal=9)),
         ),
-        "its server is dead, and it retries in user code": stalled_job(
+        "a worker whose parameter server has died retries in its own code": stalled_job(
             _IN_RUN,
             ps_member("worker", 1, stack=sample_stack(USER)),
             ps_member("ps", 0, exit=Exit(ended_at=88.0, signal=9)),
         ),
-        "its server is stopped": stalled_job(
+        "a worker whose parameter server is stopped": stalled_job(
             msgspec.structs.replace(_IN_RUN, **_SYNC),
             ps_member("worker", 1, stack=sample_stack(USER), **_SYNC),
             ps_member("ps", 0, os_state="T"),
         ),
-        "asynchronous workers do not wait for it": stalled_job(
+        "an idle worker of an asynchronous job, for which the others do not wait": stalled_job(
             _IN_RUN, ps_member("worker", 1, stack=sample_stack(USER)), ps_member("ps", 0)
         ),
-        "it closes its session, and the server is on another host": stalled_job(
+        "a worker closes its TensorFlow session, whose server is on another host": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(_CLOSE, USER)), waiting_member(2)
         ),
-        "all in the collective": stalled_job(
+        "all workers are in the same collective": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
         ),
     },

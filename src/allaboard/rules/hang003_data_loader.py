@@ -176,7 +176,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the loader does not answer": (
+        "a DataLoader delivers no batch, and the others wait in a collective": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_POLL, _NEXT, USER)),
@@ -184,40 +184,40 @@ RULE = Rule(
             ),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
-        "a process of the loader stands in the user's code": (
+        "a process of the DataLoader stands in the user's code": (
             stalled_job(waiting_member(0), sample_member(1, stack=_LOADING), waiting_member(2)),
             "worker 1 waits for data at train.py:41 in train, and its loader process 4711 stands at "
             "data.py:9 in read; the others wait for it",
         ),
-        "a process of the loader is stopped": (
+        "a process of the DataLoader is stopped, and the other workers wait": (
             stalled_job(waiting_member(0), sample_member(1, stack=_HALTED), waiting_member(2)),
             "worker 1 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
             "Ctrl-Z); the others wait for it",
         ),
-        "a process of the loader is stopped, and there are no others": (
+        "a process of the DataLoader is stopped in a job of one worker": (
             stalled_job(sample_member(0, stack=_HALTED)),
             "worker 0 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
             "Ctrl-Z)",
         ),
-        "no member gets data for a minute": (
+        "no worker has received data for a minute": (
             stalled_job(
                 *(sample_member(r, stack=sample_stack(_POLL, _NEXT, USER)) for r in range(2)),
                 progress_at=39.0,
             ),
             "all 2 members wait for data at train.py:41 in train; no progress for 60 s",
         ),
-        "a file of a tf.data pipeline does not answer": (
+        "a `tf.data` pipeline that delivers no batch": (
             stalled_job(waiting_member(0), sample_member(1, stack=sample_stack(_OPTIONAL, USER))),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
     },
     silent_on={
-        "the loader is active": stalled_job(
+        "a DataLoader whose processes use the CPU": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_POLL, _NEXT, USER), cpu=0.9),
             waiting_member(2),
         ),
-        "a generator fills a buffer, and sleeps between its batches": stalled_job(
+        "a generator fills a buffer of `tf.data`, and sleeps between its batches": stalled_job(
             waiting_member(0),
             sample_member(
                 1,
@@ -225,12 +225,12 @@ RULE = Rule(
                 stack=msgspec.structs.replace(sample_stack(_OPTIONAL, USER), fed_by=(_SLEEPS,)),
             ),
         ),
-        "all wait for data, and one of them reads": stalled_job(
+        "all workers wait for data, and one of them still reads from storage": stalled_job(
             sample_member(0, stack=sample_stack(_POLL, _NEXT, USER), io=2e5),
             sample_member(1, stack=sample_stack(_POLL, _NEXT, USER)),
             progress_at=39.0,
         ),
-        "all wait for data": stalled_job(
+        "all workers have waited for data for 10 seconds": stalled_job(
             *(sample_member(r, stack=sample_stack(_POLL, _NEXT, USER)) for r in range(3))
         ),
     },

@@ -164,7 +164,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the kernel knows the holder": (
+        "a process outside the job holds the lock, as the kernel shows": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_LINE)),
@@ -174,7 +174,7 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
-        "a rank holds it across a collective": (
+        "another worker holds the lock while it waits in a collective": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_LINE)),
@@ -184,7 +184,7 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock, held by worker 0, at train.py:20 in "
             "cached; the holder and the others wait for it",
         ),
-        "it deadlocks with itself": (
+        "a worker waits for a lock that it holds itself through another descriptor": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_LINE)),
@@ -194,7 +194,7 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
             "descriptor at train.py:20 in cached; the others wait for it",
         ),
-        "its holder is blocked too": (
+        "the worker that holds the lock is idle too": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_LINE)),
@@ -204,7 +204,7 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
-        "on another host": (
+        "the worker that waits for the lock runs on another host": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_LINE), key=_ELSEWHERE),
@@ -216,37 +216,37 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a lock of another process": stalled_job(
+        "a process outside the job waits for a lock": stalled_job(
             waiting_member(0),
             waiting_member(1),
             waiting_member(2),
             lock_waits=(LockWait(999, (77,), "/tmp/x"),),
         ),
-        "a process of another host that has the same pid": stalled_job(
+        "a process on this host waits for a lock, and has the pid of a worker on another host": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(USER), key=_ELSEWHERE),
             waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),
-        "its holder is loading data and will release it": stalled_job(
+        "the worker that holds the lock is computing, and will release it": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_LINE)),
             sample_member(2, stack=sample_stack(USER, moving=True), cpu=0.9),
             lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
         ),
-        "a thread beside one that computes waits for it": stalled_job(
+        "a second thread of a worker waits for the lock while its main thread computes": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(USER, moving=True), cpu=1.0),
             waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "a thread beside an evaluation waits for it": stalled_job(
+        "a second thread of a worker waits for the lock during an evaluation": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(USER), spent=Spent(now="evaluation")),
             waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "the lock was released in time": stalled_job(
+        "a worker has waited for the lock for one second": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_LINE)),
             waiting_member(2),

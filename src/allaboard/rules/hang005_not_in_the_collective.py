@@ -249,12 +249,12 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the child that fills its queue has ended": (
+        "the child process that fills a worker's queue has ended": (
             stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
             "process 4711, which might have sent it, has ended; the others wait for it",
         ),
-        "asleep with a file lock for which the others wait": (
+        "a worker sleeps while it holds a file lock for which the others wait": (
             stalled_job(
                 sample_member(0, stack=sample_stack(_SLEEP, USER)),
                 sample_member(1, stack=sample_stack(_FLOCK, USER)),
@@ -262,7 +262,7 @@ RULE = Rule(
             ),
             "worker 0 is asleep at train.py:33 in retry; the others wait for it",
         ),
-        "asleep": (
+        "a worker is asleep while the others wait in a collective": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SLEEP, USER)),
@@ -270,14 +270,14 @@ RULE = Rule(
             ),
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
-        "asleep, while the others wait for JAX's results where NumPy reads them": (
+        "a worker is asleep while the others wait where NumPy reads results of JAX": (
             stalled_job(
                 sample_member(0, framework="jax", stack=sample_stack(_READS)),
                 sample_member(1, framework="jax", stack=sample_stack(_SLEEP, USER)),
             ),
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
-        "it waits for an item, and the producing thread has ended": (
+        "a worker waits for a queue that an ended thread should have filled": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_WAIT, _QUEUE, USER), notes=_RAISED),
@@ -286,7 +286,7 @@ RULE = Rule(
             "worker 1 is waiting for an item from a queue at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
-        "it waits for a thread that computes a little, and does not end": (
+        "a worker has waited for more than a minute for a thread that computes a little": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
@@ -295,7 +295,7 @@ RULE = Rule(
             ),
             "worker 1 is waiting for a condition at train.py:41 in train; the others wait for it",
         ),
-        "it trains in another thread": (
+        "the main thread waits for another thread, which is asleep in the training": (
             stalled_job(
                 waiting_member(0),
                 sample_member(
@@ -309,7 +309,7 @@ RULE = Rule(
             "worker 1 is waiting for a thread to end at train.py:41 in train, and its other threads are "
             "at train.py:33 in retry; the others wait for it",
         ),
-        "it waits for an event": (
+        "a worker waits for a `threading.Event` that is not set": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_WAIT, _EVENT, USER)),
@@ -317,7 +317,7 @@ RULE = Rule(
             ),
             "worker 1 is waiting for an event at train.py:41 in train; the others wait for it",
         ),
-        "its script is finished, and it waits in its framework's shutdown": (
+        "a worker has finished its script, and waits in its framework's shutdown": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_DOWN), step=81),
@@ -325,7 +325,7 @@ RULE = Rule(
             ),
             "worker 1 has finished its script after 81 steps, but the others continue and wait for it",
         ),
-        "a service that does not answer": (
+        "a worker has waited for more than a minute for the answer of a service": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=_ANSWER),
@@ -335,14 +335,14 @@ RULE = Rule(
             "worker 1 is waiting for the answer of another process at train.py:41 in train; the others "
             "wait for it",
         ),
-        "it waits for a future whose thread has ended": (
+        "a worker waits for a future whose thread has ended with an exception": (
             stalled_job(
                 waiting_member(0), sample_member(1, stack=_FUTURE, notes=_RAISED), waiting_member(2)
             ),
             "worker 1 is waiting for a future's result at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
-        "its script is finished, and it has no stack": (
+        "a worker has finished its script, and its stack cannot be read any more": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, phase=Phase.LEAVING, step=40),
@@ -351,7 +351,7 @@ RULE = Rule(
             ),
             "worker 1 has finished its script after 40 steps, but the others continue and wait for it",
         ),
-        "a checkpoint that does not move": (
+        "a checkpoint without any I/O for more than a minute": (
             stalled_job(
                 sample_member(0, stack=sample_stack(_SAVE, USER), spent=Spent(now="checkpoint")),
                 waiting_member(1),
@@ -362,34 +362,34 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "asleep, while another waits for the file lock of no member": stalled_job(
+        "a worker sleeps while another waits for a file lock that no worker holds": stalled_job(
             sample_member(0, stack=sample_stack(_SLEEP, USER)),
             sample_member(1, stack=sample_stack(_FLOCK, USER)),
             lock_waits=(LockWait(101, (77,), "/tmp/index.lock"),),
         ),
-        "it works a little and sleeps a little": stalled_job(
+        "a worker that works a little and sleeps a little in turn": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(_SLEEP), cpu=0.07)
         ),
-        "another child may still fill its queue": stalled_job(
+        "one child process has ended, but another may still fill the queue": stalled_job(
             waiting_member(0), sample_member(1, stack=_CHILD_LIVES), waiting_member(2)
         ),
-        "a child has ended, and a service is asked": stalled_job(
+        "a child process has ended, but the worker waits for a service": stalled_job(
             waiting_member(0),
             sample_member(
                 1, stack=msgspec.structs.replace(_ANSWER, children=((4711, ENDED_CHILD),))
             ),
         ),
-        "writing a checkpoint": stalled_job(
+        "a worker that writes a checkpoint": stalled_job(
             sample_member(0, stack=sample_stack(_SAVE, USER), io=1e8),
             waiting_member(1),
             waiting_member(2),
         ),
-        "a checkpoint on slow storage, for some seconds": stalled_job(
+        "a checkpoint on slow storage, without any I/O for 10 seconds": stalled_job(
             sample_member(0, stack=sample_stack(_SAVE, USER), spent=Spent(now="checkpoint")),
             waiting_member(1),
             waiting_member(2),
         ),
-        "it exits with an exception, which EXIT002 reports": stalled_job(
+        "a worker that exits with an exception, which EXIT002 reports": stalled_job(
             waiting_member(0),
             sample_member(
                 1,
@@ -398,24 +398,24 @@ RULE = Rule(
             ),
             waiting_member(2),
         ),
-        "a thread of it computes, on a host that is full": stalled_job(
+        "a worker waits for its other thread, which computes on an overloaded host": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
             waiting_member(2),
         ),
-        "it is shutting down, but not for long": stalled_job(
+        "a worker that has been shutting down for 5 seconds": stalled_job(
             waiting_member(0),
             sample_member(1, phase=Phase.LEAVING),
             waiting_member(2),
             progress_at=95.0,
         ),
-        "a service takes its time": stalled_job(
+        "a service that has taken 50 seconds to answer so far": stalled_job(
             waiting_member(0), sample_member(1, stack=_ANSWER), waiting_member(2), progress_at=50.0
         ),
-        "its pool asks a service": stalled_job(
+        "a thread in a worker's pool has waited for a service for 50 seconds": stalled_job(
             waiting_member(0), sample_member(1, stack=_FUTURE), waiting_member(2), progress_at=50.0
         ),
-        "short": stalled_job(
+        "a worker that has kept the others waiting for 1.5 seconds": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_SLEEP, USER)),
             waiting_member(2),

@@ -203,7 +203,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "another order on rank 2": (
+        "rank 2 is in a broadcast, the others in an all_reduce": (
             stalled_job(
                 waiting_member(0),
                 waiting_member(1),
@@ -211,34 +211,34 @@ RULE = Rule(
             ),
             "all 3 members wait for each other in 2 different places",
         ),
-        "one place": (
+        "both workers wait in an all_reduce at the same line": (
             stalled_job(waiting_member(0), waiting_member(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
         ),
-        "one rank reads a value, the other calls a collective": (
+        "one rank of JAX reads a value, the other waits in `sync_global_devices`": (
             stalled_job(
                 sample_member(0, framework="jax", stack=sample_stack(_READS)),
                 waiting_member(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),
-        "rank 0 validates with the DDP model, without a black box": (
+        "rank 0 alone runs the DDP model, as its stack shows": (
             stalled_job(
                 waiting_member(0, op=None, stack=sample_stack(_FORWARD, USER)), waiting_member(1)
             ),
             "all 2 members wait for each other in 2 different places",
         ),
-        "object collectives without traffic": (
+        "all workers wait in `all_gather_object`, and no bytes flow": (
             stalled_job(
                 *(waiting_member(r, op=Op("all_gather_object", 41, 90.0)) for r in range(2))
             ),
             "all 2 members wait for each other in all_gather_object at train.py:41 in train",
         ),
-        "no rank sends": (
+        "both ranks wait in `recv`, and neither sends": (
             stalled_job(*(waiting_member(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
         ),
-        "no rank sends, by the stacks": (
+        "both ranks wait in `recv`, at different lines, as their stacks show": (
             stalled_job(
                 *(
                     waiting_member(
@@ -251,14 +251,14 @@ RULE = Rule(
             ),
             "all 2 members wait for each other in 2 different places",
         ),
-        "messages whose tags differ": (
+        "a `send` and a `recv` with different tags": (
             stalled_job(
                 waiting_member(0, op=Op("send to rank 1, tag 120", 41, 90.0)),
                 waiting_member(1, op=Op("recv from rank 0, tag 127", 41, 90.0)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),
-        "one pair of four ranks": (
+        "two of four ranks wait for each other while the other two train": (
             sample_job(
                 *(
                     msgspec.structs.replace(
@@ -270,29 +270,29 @@ RULE = Rule(
             ),
             "ranks 0, 1 wait for each other in all_reduce at train.py:41 in train",
         ),
-        "in a thread beside the main one": (
+        "all workers wait in a collective of a thread other than the main one": (
             stalled_job(
                 *(waiting_member(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
             ),
             "all 2 members wait for each other in all_reduce in another thread, the main one at "
             "train.py:41 in train",
         ),
-        "a message that is under way, and no cycle": (
+        "rank 0 waits for an `irecv` from rank 1, which is in an all_reduce": (
             stalled_job(member_waiting_for_peer(0, 1, "Work.wait for irecv"), waiting_member(1)),
             "all 2 members wait for each other in 2 different places",
         ),
-        "two pairs": (
+        "two pairs of ranks, both ranks of each wait to receive from each other": (
             job_waiting_for_peers({0: 1, 1: 0, 2: 3, 3: 2}),
             "all 4 members wait for each other in recv at train.py:41 in train",
         ),
-        "a message of a rank that is in a call of others": (
+        "rank 2 waits for a message from rank 0, which is in a collective without rank 2": (
             stalled_job(
                 *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
                 member_waiting_for_peer(2, 0),
             ),
             "all 3 members wait for each other in 2 different places",
         ),
-        "each in the group of its own pipeline": (
+        "two groups of ranks, each of which waits in a collective of its own": (
             stalled_job(
                 *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
                 *(member_in_group_call(r, "2", 2, 3, in_second_group=False) for r in (2, 3)),
@@ -301,13 +301,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "they unpickle the gathered objects": stalled_job(
+        "workers that unpickle the gathered objects at full CPU": stalled_job(
             *(waiting_member(r, op=Op("all_gather_object", 41, 90.0), cpu=1.0) for r in range(2))
         ),
-        "a long transfer": stalled_job(
+        "a long transfer between all workers": stalled_job(
             waiting_member(0, traffic=3e6), waiting_member(1, traffic=3e6)
         ),
-        "a long transfer of one pair": sample_job(
+        "a long transfer between two of four ranks": sample_job(
             *(
                 msgspec.structs.replace(
                     member_in_group_call(r, "1", 0, 1, in_second_group=False), traffic=3e6
@@ -316,7 +316,7 @@ RULE = Rule(
             ),
             *(sample_member(r, moved_at=99.9) for r in (2, 3)),
         ),
-        "the last one has just arrived": sample_job(
+        "the last worker has just entered the collective": sample_job(
             *(
                 msgspec.structs.replace(
                     member_in_group_call(r, "1", 0, 1, 2, in_second_group=False), moved_at=at
@@ -324,8 +324,10 @@ RULE = Rule(
                 for r, at in enumerate((90.0, 90.0, 99.9))
             )
         ),
-        "one is not in it": stalled_job(waiting_member(0), waiting_member(1), sample_member(2)),
-        "their calls are known to differ": stalled_job(
+        ("one of three workers is not in a collective"): stalled_job(
+            waiting_member(0), waiting_member(1), sample_member(2)
+        ),
+        "one rank passes another dtype, which another rule reports": stalled_job(
             *(
                 member_with_calls(
                     r,
@@ -336,11 +338,15 @@ RULE = Rule(
                 for r in range(3)
             )
         ),
-        "one has ended": stalled_job(waiting_member(0), waiting_member(1), ended_member(2, code=0)),
-        "in groups that each other has not entered": stalled_job(
+        ("one of three workers has ended"): stalled_job(
+            waiting_member(0), waiting_member(1), ended_member(2, code=0)
+        ),
+        "each rank waits in a group that the other has not entered, which HANG021 reports": stalled_job(
             member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "2", 0, 1)
         ),
-        "a stage of a pipeline did not send": job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}),
+        ("a stage of a pipeline has not sent, which HANG024 reports"): job_waiting_for_peers(
+            {0: 1, 1: 2, 2: 1, 3: 2}
+        ),
     },
     since="0.1",
     passes=True,

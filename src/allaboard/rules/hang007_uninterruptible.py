@@ -58,11 +58,11 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a mount does not answer": (
+        "a worker has been in uninterruptible sleep for 9 seconds": (
             stalled_job(waiting_member(0), sample_member(1, os_state="D", os_state_since=91.0)),
             "worker 1 is in uninterruptible sleep in the kernel",
         ),
-        "the mount is known": (
+        "a worker has been in uninterruptible sleep at an NFS mount that is known": (
             stalled_job(
                 waiting_member(0),
                 sample_member(
@@ -76,10 +76,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a moment": stalled_job(
+        "a worker has been in uninterruptible sleep for one second": stalled_job(
             waiting_member(0), sample_member(1, os_state="D", os_state_since=99.0)
         ),
-        "the job makes progress": stalled_job(
+        "the job makes progress although a worker is in uninterruptible sleep": stalled_job(
             waiting_member(0), sample_member(1, os_state="D", os_state_since=91.0), progress_at=99.9
         ),
     },

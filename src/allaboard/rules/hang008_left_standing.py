@@ -220,14 +220,14 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the last one never exits": (
+        "the last worker is idle and never exits": (
             sample_job(
                 ended_member(0, code=0), sample_member(1, stack=sample_stack(_END)), **_LONG
             ),
             "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
             "exited",
         ),
-        "a chief that schedules nothing": (
+        "a chief of TensorFlow 2 that schedules nothing for its workers": (
             sample_job(
                 sample_member(
                     0,
@@ -240,7 +240,7 @@ RULE = Rule(
             "worker 0 is idle at train.py:24 in main and schedules nothing, so its workers have nothing to "
             "do",
         ),
-        "the others are back in init": (
+        "a worker is idle while the others are back in init": (
             sample_job(
                 arrived_member(0),
                 sample_member(1, stack=sample_stack(_END)),
@@ -249,7 +249,7 @@ RULE = Rule(
             ),
             "worker 1 is idle at train.py:24 in main while worker 0, worker 2 wait in init",
         ),
-        "its thread has ended, and all wait for their own": (
+        "all workers wait for queues of their own, and a thread of one has ended": (
             sample_job(
                 sample_member(0, stack=sample_stack(_LOCK, _QUEUE, USER)),
                 sample_member(1, stack=sample_stack(_LOCK, _QUEUE, USER), notes=_RAISED),
@@ -258,7 +258,7 @@ RULE = Rule(
             "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them, "
             "after a thread of worker 1 raised RuntimeError: no at train.py:12 in run",
         ),
-        "one never exits, and the other one waits for it in its framework's shutdown": (
+        "one worker never exits, and the other waits for it in its framework's shutdown": (
             sample_job(
                 sample_member(0, stack=sample_stack(_DOWN)),
                 sample_member(1, stack=sample_stack(_END)),
@@ -266,11 +266,11 @@ RULE = Rule(
             ),
             "worker 1 is idle at train.py:24 in main while worker 0 shuts down",
         ),
-        "all ask a tf.data service that is not there": (
+        "all workers ask a `tf.data` service that does not answer": (
             sample_job(*(sample_member(r, stack=_ASKS) for r in range(2)), **_LONG),
             "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them",
         ),
-        "a child process that never ends": (
+        "the last worker has waited for five minutes for a child process": (
             sample_job(
                 ended_member(0, code=0),
                 sample_member(1, stack=_UPLOADS),
@@ -282,7 +282,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "in RPC, where an idle member may serve others": sample_job(
+        "members of an RPC job, which may serve others while they are idle": sample_job(
             *(
                 sample_member(
                     r, declared=sample_declaration(r, call="init_rpc"), stack=sample_stack(_END)
@@ -291,15 +291,15 @@ RULE = Rule(
             ),
             **_LONG,
         ),
-        "a host of a parameter server, which serves": sample_job(
+        "a host that runs only a parameter server, which is idle while it serves": sample_job(
             ps_member("ps", 0, stack=sample_stack(USER)), now=200.0, progress_at=100.0
         ),
-        "a child process uploads for a minute": sample_job(
+        "a child process that has been uploading for a minute": sample_job(
             sample_member(0, stack=sample_stack(_DOWN)),
             sample_member(1, stack=_UPLOADS),
             progress_at=40.0,
         ),
-        "one has failed, which is reported, and shuts down": sample_job(
+        "a worker that has failed, which is reported, waits in its shutdown": sample_job(
             sample_member(
                 0,
                 stack=sample_stack(_DOWN),
@@ -308,19 +308,19 @@ RULE = Rule(
             sample_member(1, stack=sample_stack(_END)),
             **_LONG,
         ),
-        "not for long": sample_job(
+        "the last worker has been idle for 20 seconds": sample_job(
             ended_member(0, code=0), sample_member(1, stack=sample_stack(_END)), progress_at=80.0
         ),
-        "it computes": sample_job(
+        "the last worker still computes": sample_job(
             ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), cpu=0.9), **_LONG
         ),
-        "it leaves, on a host that is full": sample_job(
+        "the last worker exits slowly on an overloaded host": sample_job(
             ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), cpu=0.05), **_LONG
         ),
-        "it writes": sample_job(
+        "the last worker still writes to disk": sample_job(
             ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), io=1e7), **_LONG
         ),
-        "others wait for it": sample_job(
+        "another worker waits in a collective for the idle one": sample_job(
             waiting_member(0), sample_member(1, stack=sample_stack(_END, USER)), **_LONG
         ),
     },

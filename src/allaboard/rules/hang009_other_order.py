@@ -122,7 +122,7 @@ RULE = Rule(
     check=check,
     needs=("traces",),
     fires_on={
-        "an extra broadcast": (
+        "one of three ranks calls a broadcast in place of the all_reduce": (
             sample_job(
                 member_with_calls(0, _STEP, _STEP),
                 member_with_calls(1, _STEP, _CAST),
@@ -130,7 +130,7 @@ RULE = Rule(
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
-        "the backward of another model": (
+        "one rank runs the backward of another DDP model than the others": (
             sample_job(
                 member_with_calls(0, _JUDGE, _MAKER),
                 member_with_calls(1, _JUDGE, _JUDGE),
@@ -139,7 +139,7 @@ RULE = Rule(
             "worker 1 ran the backward of a DDP model of 2177 parameters where the others ran that of one "
             "of 3168",
         ),
-        "rank 0 validates with the DDP model": (
+        "rank 0 alone validates with the DDP model": (
             sample_job(
                 member_with_calls(0, _STEP, _FORWARD),
                 member_with_calls(1, _STEP, _BARRIER),
@@ -147,18 +147,18 @@ RULE = Rule(
             ),
             "worker 0 called DDP buffer broadcast where the others called barrier",
         ),
-        "two ranks": (
+        "two ranks whose first calls differ": (
             sample_job(member_with_calls(0, _STEP, size=2), member_with_calls(1, _CAST, size=2)),
             "rank 1 called broadcast where rank 0 called all_reduce",
         ),
-        "a function of JAX that one process calls": (
+        "only one process calls a jitted function of JAX, and the job stands still": (
             stalled_job(
                 _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN),
                 _jitted_member(1, _TRAIN, _TRAIN),
             ),
             "rank 1 called jit train_step where rank 0 called jit validation_loss",
         ),
-        "it left its loop too early": (
+        "one rank leaves its training loop one batch early": (
             sample_job(
                 member_with_calls(0, _STEP, **_with_batches(60)),
                 member_with_calls(1, _CAST, **_with_batches(59, over=True)),
@@ -167,7 +167,7 @@ RULE = Rule(
             "worker 1 called broadcast where the others called all_reduce: it ran 1 step fewer (59 "
             "batches, not 60)",
         ),
-        "it calls one more in the middle of its loop": (
+        "one rank calls a broadcast in the middle of its training loop": (
             sample_job(
                 member_with_calls(0, _STEP, **_with_batches(60)),
                 member_with_calls(1, _CAST, **_with_batches(59)),
@@ -175,7 +175,7 @@ RULE = Rule(
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
-        "as many batches": (
+        "one rank calls a broadcast after as many batches as the others": (
             sample_job(
                 member_with_calls(0, _STEP, **_with_batches(60)),
                 member_with_calls(1, _CAST, **_with_batches(60)),
@@ -185,28 +185,28 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "not all created a group": sample_job(
+        "only one rank calls `new_group`, which HANG016 reports": sample_job(
             member_with_calls(0, _STEP),
             member_with_calls(1, sample_signature("new_group", dtype="")),
             member_with_calls(2, _STEP),
         ),
-        "all validate with the DDP model": sample_job(
+        "all ranks validate with the DDP model": sample_job(
             *(member_with_calls(r, _STEP, _FORWARD, _BARRIER) for r in range(3))
         ),
-        "one is behind": sample_job(
+        "one rank has made one call fewer so far": sample_job(
             member_with_calls(0, _STEP, _CAST),
             member_with_calls(1, _STEP),
             member_with_calls(2, _STEP, _CAST),
         ),
-        "a function of JAX that one process calls, and all go on": sample_job(
+        "only one process calls a jitted function of JAX, and all go on": sample_job(
             _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN), _jitted_member(1, _TRAIN, _TRAIN)
         ),
-        "another line": sample_job(
+        "one rank makes the same call at another line": sample_job(
             member_with_calls(0, _STEP),
             member_with_calls(1, sample_signature(line=50)),
             member_with_calls(2, _STEP),
         ),
-        "the third has not arrived yet": sample_job(
+        "two ranks made different calls, and the third has made none yet": sample_job(
             member_with_calls(0, _STEP), member_with_calls(1, _CAST), member_with_calls(2)
         ),
     },

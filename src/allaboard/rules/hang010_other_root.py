@@ -41,7 +41,7 @@ RULE = Rule(
     check=check,
     needs=("traces",),
     fires_on={
-        "root 1 among root 0": (
+        "one of three ranks passes root 1, the others root 0": (
             example_one_of_three(_ONE, _OTHER),
             "worker 1 passed root 1 to broadcast where the others passed root 0",
         ),

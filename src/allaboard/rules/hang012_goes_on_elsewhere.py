@@ -123,7 +123,7 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "one trains alone, unlike before": (
+        "a rank has made 150 steps without a call that it used to make every other step": (
             sample_job(
                 member_with_calls(0, *_FIVE, size=2, **_SOON),
                 member_with_calls(
@@ -132,7 +132,7 @@ RULE = Rule(
             ),
             "worker 1 continues without call 5 of the default group, in which rank 0 waits",
         ),
-        "one trains alone": (
+        "a rank trains on while the other has waited in a collective for 30 seconds": (
             sample_job(
                 member_with_calls(0, *_FIVE, size=2, **_IN),
                 member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
@@ -141,33 +141,33 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "it has its own rhythm": sample_job(
+        "a rank that made up to 90 steps between two calls before has now made 150": sample_job(
             member_with_calls(0, *_FIVE, size=2, **_SOON),
             member_with_calls(
                 1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 90),)
             ),
         ),
-        "it is another group that it leaves out": sample_job(
+        "the rank has left out calls of another group, not of the one in which the other waits": sample_job(
             member_with_calls(0, *_FIVE, size=2, **_SOON),
             member_with_calls(
                 1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("1", 1, 150, 2),)
             ),
         ),
-        "not for long": sample_job(
+        "a rank has waited for the other for 10 seconds": sample_job(
             member_with_calls(
                 0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})
             ),
             member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
         ),
-        "it makes no progress": sample_job(
+        "the rank for which the other waits makes no progress": sample_job(
             member_with_calls(0, *_FIVE, size=2, **_IN),
             member_with_calls(1, *_FIVE[:4], size=2, moved_at=70.0),
         ),
-        "the group is new": sample_job(
+        "a rank waits in the second call of a new group": sample_job(
             _with_new_group(member_with_calls(0, *_FIVE[:2], size=2, **_IN), 2),
             member_with_calls(1, _ONE, size=2, moved_at=99.9),
         ),
-        "steps are long": sample_job(
+        "a rank has waited for 30 seconds in a job whose steps take 2 seconds": sample_job(
             member_with_calls(0, *_FIVE, size=2, **_IN),
             member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
             median_step=2.0,

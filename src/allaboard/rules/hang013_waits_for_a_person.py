@@ -86,7 +86,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "input()": (
+        "a worker waits in `input()`": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_ASK, USER)),
@@ -94,7 +94,7 @@ RULE = Rule(
             ),
             "worker 1 waits for input at train.py:12 in ask; the others wait for it",
         ),
-        "pdb": (
+        "a worker stands at a prompt of pdb": (
             stalled_job(
                 waiting_member(0), sample_member(1, stack=sample_stack(*_PDB)), waiting_member(2)
             ),
@@ -102,15 +102,15 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "no other member waits for it": stalled_job(
+        "all workers wait for input, and none of them in a collective": stalled_job(
             *(sample_member(r, stack=sample_stack(_ASK, USER)) for r in range(3))
         ),
-        "input arrives": stalled_job(
+        "a worker in pdb that is given commands": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(*_PDB, moving=True)),
             waiting_member(2),
         ),
-        "in the collective": stalled_job(
+        "all workers are in a collective": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
         ),
     },

@@ -94,22 +94,24 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "each waits for the other's lock": (
+        "two threads that each wait for the lock that the other holds": (
             _locked_view(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
             "worker 1 waits for the lock cache at train.py:20 in flush, and the thread that holds it "
             "waits for log at train.py:31 in fill: a deadlock",
         ),
-        "held by a thread that reads": (
+        "the lock is held by a thread that reads": (
             _locked_view(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),
             "worker 1 waits for the lock cache at train.py:20 in flush, which another thread holds at "
             "train.py:40 in fetch",
         ),
     },
     silent_on={
-        "no thread is known to hold it": _locked_view(
+        "no thread is known to hold the lock": _locked_view(
             Holds(_MAIN, "cache"), Holds(_READ, "", ("self.other",))
         ),
-        "no other thread": _locked_view(Holds(_MAIN, "cache", ("log",))),
+        ("the process has no other thread that could hold the lock"): _locked_view(
+            Holds(_MAIN, "cache", ("log",))
+        ),
     },
     since="0.1",
     passes=True,

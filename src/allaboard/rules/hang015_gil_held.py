@@ -122,26 +122,30 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a regular expression": (
+        "a regular expression in the main thread holds the GIL": (
             _view(_MAIN, _MATCH, USER, cpu=1.0),
             "worker 1: its main thread holds the GIL in native code at train.py:33 in clean and does not "
             "release it, so its other threads cannot run",
         ),
-        "another thread, and the main thread's collective is complete": (
+        "another thread holds the GIL while the main thread is in a collective": (
             _view(_ASIDE, REDUCE, USER),
             "worker 1: its thread meter holds the GIL in native code at meter.py:12 in watch and does not "
             "release it, so its main thread cannot run",
         ),
     },
     silent_on={
-        "no thread waits for it": _view(None, _MATCH, USER, cpu=1.0),
-        "the main thread does not wait for it": _view(
+        ("a regular expression in a process without a thread that waits for the GIL"): _view(
+            None, _MATCH, USER, cpu=1.0
+        ),
+        "another thread holds the GIL, and the main thread does not wait for it": _view(
             msgspec.structs.replace(_ASIDE, stops_main=False), REDUCE, USER
         ),
-        "a framework that waits for its peers with it": _view(
+        "a framework that holds the GIL while it waits for its peers in its init": _view(
             msgspec.structs.replace(_MAIN, frames=(_INIT, USER)), _INIT, USER
         ),
-        "stopped": _view(_MAIN, _MATCH, USER, os_state="T"),
+        "a stopped worker whose main thread holds the GIL": _view(
+            _MAIN, _MATCH, USER, os_state="T"
+        ),
     },
     since="0.1",
     passes=True,

@@ -63,7 +63,7 @@ RULE = Rule(
     check=check,
     needs=("traces",),
     fires_on={
-        "under an if": (
+        "only two of three ranks call `new_group`": (
             sample_job(
                 member_with_calls(0, _NEW, _STEP),
                 member_with_calls(1, _NEW, _STEP),
@@ -71,18 +71,18 @@ RULE = Rule(
             ),
             "worker 2 called all_reduce where the others called new_group",
         ),
-        "with lists in another order": (
+        "one rank creates the same groups in another order": (
             sample_job(*(member_with_calls(r, _LISTS[r == 2], _LISTS[r != 2]) for r in range(3))),
             "worker 2 called new_group(0,2) where the others called new_group(0,1)",
         ),
     },
     silent_on={
-        "all created it": sample_job(
+        "all ranks create the group": sample_job(
             member_with_calls(0, _NEW, _STEP),
             member_with_calls(1, _NEW, _STEP),
             member_with_calls(2, _NEW, _STEP),
         ),
-        "another call": sample_job(
+        "one rank calls a barrier in place of an all_reduce, which HANG009 reports": sample_job(
             member_with_calls(0, _STEP),
             member_with_calls(1, sample_signature("barrier", dtype="")),
             member_with_calls(2, _STEP),

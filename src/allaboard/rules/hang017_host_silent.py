@@ -79,18 +79,22 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "frozen, and rank 0 waits": (
+        "a host has been silent for 40 seconds, and rank 0 on another host waits": (
             _two_hosts(40.0),
             "host b does not respond, although its kernel does: its processes may be frozen, or it is "
             "swapping; worker 0 waits in all_reduce",
         ),
     },
     silent_on={
-        "a moment": _two_hosts(5.0),
-        "its kernel may not answer either": _two_hosts(25.0),
-        "no member waits": _two_hosts(40.0, waited=1.0),
-        "another host leads": _two_hosts(40.0, leads=False),
-        "parameter servers wait for no other member": sample_job(
+        "a host that has been silent for 5 seconds": _two_hosts(5.0),
+        "a host that has been silent for 25 seconds: its kernel may not answer either": _two_hosts(
+            25.0
+        ),
+        "a host is silent, but a worker has waited for only one second": _two_hosts(
+            40.0, waited=1.0
+        ),
+        "another host leads the job, and reports this": _two_hosts(40.0, leads=False),
+        "only a parameter server is left, which waits for no other member": sample_job(
             ps_member("ps", 0, op=Op(SERVER_JOIN_OP, 1, 20.0)),
             *_two_hosts(40.0).members[1:],
             joined=True,

@@ -103,7 +103,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a child that sleeps": (
+        "a worker has waited for 7 seconds for an idle child process": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=_CHILD),
@@ -112,7 +112,7 @@ RULE = Rule(
             ),
             _CHILD_SUMMARY,
         ),
-        "a child that uploads": (
+        "a worker waits for a child process that uploads data": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=_CHILD, traffic=3e5),
@@ -121,7 +121,7 @@ RULE = Rule(
             ),
             _CHILD_SUMMARY,
         ),
-        "os.system": (
+        "a worker waits in `os.system`": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_SYSTEM)),
@@ -132,19 +132,19 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "not for long": stalled_job(
+        "a worker has waited for a child process for 3.5 seconds": stalled_job(
             waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=96.5
         ),
-        "within its checkpoint, which has a status of its own": stalled_job(
+        "a worker waits for a child process in its checkpoint, which has a status of its own": stalled_job(
             waiting_member(0),
             sample_member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
             waiting_member(2),
             progress_at=93.0,
         ),
-        "no other member waits for it": stalled_job(
+        "all workers wait for child processes, and none for another worker": stalled_job(
             *(sample_member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
         ),
-        "in user code": stalled_job(
+        "a worker stands in its own code, and waits for no child process": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(USER)),
             waiting_member(2),

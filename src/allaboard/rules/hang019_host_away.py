@@ -189,23 +189,25 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "rank 0 waits": (
+        "rank 0 has waited for 40 seconds for a rank on a host that is lost": (
             _two_hosts(),
             "host b, where worker 1 ran, is no longer reachable; worker 0 waits in all_reduce",
         ),
-        "the chief's host, seen from a server's": (
+        "a parameter server's host has lost the connection to the chief's host": (
             _server_view(Answer.SILENT),
             "host a, where chief 0 ran, is no longer reachable; ps 0 waits in Server.join",
         ),
     },
     silent_on={
-        "the chief's host is reachable": _server_view(Answer.ABOARD),
-        "others use the server": _server_view(Answer.SILENT, received=5e4),
-        "a step that has just begun": _two_hosts(waited=5.0),
-        "the others went on": _two_hosts(step_at=90.0),
-        "its agent reported its exit": _two_hosts(lost=False),
-        "it was interrupted, and reported that": _two_hosts(interrupted=64.0),
-        "a parameter server, which PS001 reports": _two_hosts(who=_PS),
+        "the chief's host still answers the parameter server's host": _server_view(Answer.ABOARD),
+        (
+            "the chief's host does not answer, but data still arrives at the parameter server"
+        ): _server_view(Answer.SILENT, received=5e4),
+        "rank 0 has waited for only 5 seconds": _two_hosts(waited=5.0),
+        "a step was made long after the host fell silent": _two_hosts(step_at=90.0),
+        "the host's agent has reported that its rank exited": _two_hosts(lost=False),
+        "the lost host had reported that it was interrupted": _two_hosts(interrupted=64.0),
+        "the lost host ran a parameter server, which PS001 reports": _two_hosts(who=_PS),
     },
     since="0.1",
     drill=("host-away-tf2-ps",),

@@ -91,14 +91,14 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "another operation": (
+        "the compiled graph of one rank calls all_gather, the others all_reduce": (
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, "all_gather", 3), _in_compiled_graph(2)
             ),
             "ranks called different operations as collective 2 of group 0 default_pg: ranks 0,2: "
             "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
-        "another shape": (
+        "the compiled graph of one rank calls all_reduce with another shape": (
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)
             ),
@@ -107,23 +107,23 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all called the same": stalled_job(
+        "the compiled graphs of all ranks call the same collectives": stalled_job(
             _in_compiled_graph(0), _in_compiled_graph(1), _in_compiled_graph(2)
         ),
-        "one is ahead": stalled_job(
+        "one rank has called one collective more than the others": stalled_job(
             _in_compiled_graph(0), _in_compiled_graph(1, calls=3), _in_compiled_graph(2)
         ),
-        "nothing was recorded": stalled_job(
+        "the Flight Recorder has recorded nothing": stalled_job(
             *(sample_member(r, stack=sample_stack(_OPERATION, _GRAPH, USER)) for r in range(3))
         ),
-        "one is somewhere else": stalled_job(
+        "one rank stands in its own code, outside the compiled graph": stalled_job(
             _in_compiled_graph(0),
             _in_compiled_graph(1),
             sample_member(
                 2, stack=sample_stack(USER), recorded=(recorded_collective(2, 2, "gather"),)
             ),
         ),
-        "it computes": stalled_job(
+        "the recorded collectives differ, but the ranks still compute": stalled_job(
             *(
                 sample_member(
                     r,
@@ -134,12 +134,12 @@ RULE = Rule(
                 for r, op in enumerate(("all_reduce", "broadcast"))
             )
         ),
-        "a gather takes other sizes": stalled_job(
+        "a gather to which each rank passes another size, which is allowed": stalled_job(
             _in_compiled_graph(0, "gather", 4),
             _in_compiled_graph(1, "gather", 5),
             _in_compiled_graph(2, "gather", 6),
         ),
-        "they wait in what is counted, and their recorders keep the same": stalled_job(
+        "all ranks wait in an eager all_reduce, and have recorded the same collective": stalled_job(
             *(
                 sample_member(
                     r, stack=sample_stack(REDUCE, USER), recorded=(recorded_collective(r, 2),)

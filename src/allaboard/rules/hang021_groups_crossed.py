@@ -68,12 +68,12 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "their groups in different orders": (
+        "two ranks call two groups in different orders": (
             stalled_job(member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks call their "
             "groups in different orders, or one skipped a call",
         ),
-        "a cycle of three groups": (
+        "three ranks wait in a cycle of three groups": (
             stalled_job(
                 member_in_newest_call(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
                 member_in_newest_call(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
@@ -85,14 +85,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "each in the group of its own pipeline": stalled_job(
+        "two pairs of ranks, each of which waits in a group of its own": stalled_job(
             *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
             *(member_in_group_call(r, "2", 2, 3, in_second_group=False) for r in (2, 3)),
         ),
-        "both in one group": stalled_job(
+        "both ranks wait in the same call of one group": stalled_job(
             member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "1", 0, 1)
         ),
-        "their groups are not known": stalled_job(waiting_member(0), waiting_member(1)),
+        "two ranks wait, and their groups are not known": stalled_job(
+            waiting_member(0), waiting_member(1)
+        ),
     },
     since="0.1",
     passes=True,

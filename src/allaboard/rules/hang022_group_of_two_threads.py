@@ -63,7 +63,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "two threads in one group": (
+        "two threads of rank 0 call collectives of one group": (
             stalled_job(
                 waiting_member(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
                 waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True)),
@@ -73,10 +73,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a thread beside the main one, alone": stalled_job(
+        "only one thread of each rank, not the main one, calls collectives": stalled_job(
             *(waiting_member(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
         ),
-        "data still flows": stalled_job(
+        "two threads call collectives of one group, and data still flows": stalled_job(
             waiting_member(0, op=Op("all_gather", 41, 90.0, also="gather_object"), traffic=3e6),
             waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
         ),

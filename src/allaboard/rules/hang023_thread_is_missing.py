@@ -85,7 +85,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a thread of one has ended, and the other's waits for it": (
+        "a thread of rank 0 waits in a collective for a thread of rank 1 that has ended": (
             stalled_job(
                 waiting_member(0, op=Op("all_reduce", 41, 90.0, beside=True)),
                 waiting_member(1, notes=_RAISED),
@@ -93,20 +93,24 @@ RULE = Rule(
             "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
             "members wait for each other",
         ),
-        "a thread that sent what another rank waits for has ended": (
+        "a rank waits for a message from a thread of another rank that has ended": (
             _sender_view("send to rank 0, tag 7"),
             "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
             "members wait for each other",
         ),
     },
     silent_on={
-        "a thread that has ended sent another message": _sender_view("send to rank 0, tag 8"),
-        "a thread that has ended sent to another rank": _sender_view("send to rank 2, tag 7"),
-        "a thread that has ended sent nothing": _sender_view(""),
-        "its main thread is at a message itself": _sender_view(
+        "the last message of the ended thread had another tag": _sender_view(
+            "send to rank 0, tag 8"
+        ),
+        "the last message of the ended thread went to another rank": _sender_view(
+            "send to rank 2, tag 7"
+        ),
+        "the ended thread has sent no message": _sender_view(""),
+        "the main thread of the rank whose thread has ended is itself at a message": _sender_view(
             "send to rank 0, tag 7", "send to rank 0, tag 8"
         ),
-        "no member waits in a thread": stalled_job(
+        "a thread has ended, but the other rank waits in its main thread": stalled_job(
             waiting_member(0), waiting_member(1, notes=_RAISED)
         ),
     },

@@ -70,17 +70,17 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a stage of a pipeline did not send": (
+        "a pipeline of four stages, two of which wait to receive from each other": (
             job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}),
             "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; "
             "the others wait for them",
         ),
-        "stages that wait for messages under way": (
+        "stages of a pipeline that wait in `Work.wait` for each other's `irecv`": (
             job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
             "all 4 members wait for each other: rank 1 in Work.wait for irecv from rank 2, rank 2 in "
             "Work.wait for irecv from rank 1; the others wait for them",
         ),
-        "a message of a rank that is in a call of all": (
+        "rank 2 waits for a message from rank 0, which is in a collective of all three": (
             stalled_job(
                 *(member_in_group_call(r, "1", 0, 1, 2, in_second_group=False) for r in (0, 1)),
                 member_waiting_for_peer(2, 0),
@@ -90,13 +90,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "two pairs: neither is the cause of the other": job_waiting_for_peers(
-            {0: 1, 1: 0, 2: 3, 3: 2}
-        ),
-        "a message that is under way, and no cycle": stalled_job(
+        (
+            "two pairs of ranks that wait to receive: neither pair is the cause of the other"
+        ): job_waiting_for_peers({0: 1, 1: 0, 2: 3, 3: 2}),
+        "rank 0 waits for an `irecv` from rank 1, which does not wait for rank 0": stalled_job(
             member_waiting_for_peer(0, 1, "Work.wait for irecv"), waiting_member(1)
         ),
-        "a message of a rank that is in a call of others": stalled_job(
+        "rank 2 waits for a message from rank 0, which is in a collective without rank 2": stalled_job(
             *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
             member_waiting_for_peer(2, 0),
         ),

@@ -81,7 +81,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a call of a library that does not end": (
+        "a regular expression that has not returned for more than a minute": (
             stalled_job(
                 waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9), waiting_member(2)
             ),
@@ -90,7 +90,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a library at work that gets little CPU": stalled_job(
+        "a call of scikit-learn that gets little CPU, and has only begun": stalled_job(
             waiting_member(0),
             sample_member(
                 1,
@@ -100,23 +100,23 @@ RULE = Rule(
             ),
             waiting_member(2),
         ),
-        "a fit, for less than a minute": stalled_job(
+        "a call of scikit-learn that has computed for 40 seconds": stalled_job(
             waiting_member(0), sample_member(1, stack=_FIT, cpu=1.0), waiting_member(2)
         ),
-        "a long call before its first step": stalled_job(
+        "a library call of more than a minute before the first step": stalled_job(
             waiting_member(0),
             sample_member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2),
             waiting_member(2),
         ),
-        "a long call that reads": stalled_job(
+        "a library call of more than a minute that reads from storage": stalled_job(
             waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting_member(2)
         ),
-        "a long evaluation": stalled_job(
+        "a library call of more than a minute in an evaluation": stalled_job(
             waiting_member(0),
             sample_member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
             waiting_member(2),
         ),
-        "a long call of a library": stalled_job(
+        "a call of scikit-learn at full CPU that has only begun": stalled_job(
             waiting_member(0),
             sample_member(
                 1,

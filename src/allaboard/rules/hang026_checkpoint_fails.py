@@ -63,7 +63,7 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "a checkpoint that fails again and again": (
+        "a checkpoint that has failed 30 times in a row, for more than a minute": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
@@ -75,12 +75,12 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a checkpoint that fails, for less than a minute": stalled_job(
+        "a checkpoint that has failed 30 times in a row, for 10 seconds": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
             waiting_member(2),
         ),
-        "a checkpoint that failed once": stalled_job(
+        "a checkpoint that has failed once": stalled_job(
             waiting_member(0),
             sample_member(
                 1,

@@ -176,66 +176,66 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "an answer that never comes": (
+        "a worker waits for an answer beyond the limit of `--hang-after`": (
             stalled_job(
                 waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2), **_LIMIT
             ),
             "worker 1 does not go on: it is waiting for the answer of another process at train.py:33 in "
             "fetch_labels; worker 0, worker 2 wait for it",
         ),
-        "a worker of an asynchronous job computes for ever": (
+        "a worker of an asynchronous job computes beyond the limit of `--hang-after`": (
             stalled_job(
                 _ENDED, ps_member("worker", 1, stack=_SPIN, cpu=1.0), ps_member("ps", 0), **_LIMIT
             ),
             "worker 1 does not go on: it is in its own code at train.py:12 in wait_for_lock; worker 0 has "
             "exited",
         ),
-        "the job is interrupted while it stands still": (
+        "the job is interrupted after it has stood still for 30 seconds": (
             stalled_job(waiting_member(0), sample_member(1, stack=_RECEIVES), **_INTERRUPTED),
             "worker 1 does not go on: it is waiting for the answer of another process at train.py:33 in "
             "fetch_labels; worker 0 waits for it",
         ),
-        "no stack could be read": (
+        "the stack of the only worker that does not wait could not be read": (
             stalled_job(waiting_member(0, stack=None), sample_member(1), **_LIMIT),
             "worker 1 does not go on: its stack could not be read",
         ),
-        "all wait": (
+        "all workers wait in a collective beyond the limit of `--hang-after`": (
             stalled_job(waiting_member(0), waiting_member(1), **_LIMIT),
             "worker 0 does not go on: it is in a collective at train.py:41 in train (and so for worker 1: "
             "see the evidence)",
         ),
     },
     silent_on={
-        "the job is not ended for a hang": stalled_job(
+        "no limit is set with `--hang-after`": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2)
         ),
-        "the limit is not reached": stalled_job(
+        "the limit of `--hang-after` is not reached": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), hang_limit=600.0
         ),
-        "it moves": sample_job(
+        "the job makes progress": sample_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2), **_LIMIT
         ),
-        "it is interrupted while it moves": sample_job(
+        "the job is interrupted while it makes progress": sample_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), interrupted_at=NOW - 0.1
         ),
-        "it is interrupted after a short pause": stalled_job(
+        "the job is interrupted after it has stood still for 10 seconds": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), interrupted_at=NOW - 0.1
         ),
-        "all that are seen here wait": stalled_job(
+        "the job is interrupted while all workers seen here wait": stalled_job(
             waiting_member(0), waiting_member(1), **_INTERRUPTED
         ),
-        "nobody waits for the idle member": stalled_job(
+        "the job is interrupted while workers are idle for whom no other waits": stalled_job(
             sample_member(0, stack=_RECEIVES), sample_member(1, stack=_RECEIVES), **_INTERRUPTED
         ),
-        "a debugger holds it": stalled_job(
+        "a debugger holds the worker": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES, os_state="t"), **_LIMIT
         ),
-        "bytes still flow in the collective": stalled_job(
+        "bytes still flow in the collective in which all wait": stalled_job(
             waiting_member(0, traffic=2e6),
             waiting_member(1, op=Op("all_reduce", 41, 90.0)),
             **_LIMIT,
         ),
-        "the evaluation of one worker computes": stalled_job(
+        "one worker computes in its evaluation while the other waits": stalled_job(
             waiting_member(0),
             sample_member(
                 1,

@@ -161,11 +161,11 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the trainer sleeps, and the rollout waits for its weights": (
+        "the trainer sleeps, and the rollout process waits for its weights": (
             stalled_job(_SLEEPER, world_waits=(_WAIT,)),
             "worker 0 is asleep at trainer.py:33 in prepare; rollout.py waits for it",
         ),
-        "both wait to receive": (
+        "the trainer and the rollout process each wait to receive from the other": (
             stalled_job(_RECEIVER, world_waits=(_WAIT, _BACK)),
             "worker 0 and rank 0 of rollout.py wait for each other's message",
         ),
@@ -174,20 +174,20 @@ RULE = Rule(
         "the trainer computes": stalled_job(
             sample_member(0, stack=sample_stack(USER, moving=True), cpu=0.9), world_waits=(_WAIT,)
         ),
-        "its peers wait for it, too, which another rule reports": stalled_job(
+        "the trainer's own peers wait for it, too, which HANG005 reports": stalled_job(
             _SLEEPER, waiting_member(1), waiting_member(2), world_waits=(_WAIT,)
         ),
-        "the trainer is in a collective": stalled_job(
+        "the trainer's ranks wait in a collective": stalled_job(
             waiting_member(0), waiting_member(1), world_waits=(_WAIT,)
         ),
-        "it waits for a third one": stalled_job(
+        "the trainer itself waits for a third process": stalled_job(
             _RECEIVER,
             world_waits=(_WAIT, msgspec.structs.replace(_BACK, holder_key=901)),
         ),
-        "it serves the store in which a key is missing": stalled_job(
+        "the trainer serves the store in which the rollout process waits for a key": stalled_job(
             _SLEEPER, world_waits=(msgspec.structs.replace(_WAIT, is_store=True),)
         ),
-        "nobody waits for it": stalled_job(_SLEEPER),
+        "the trainer sleeps, and no other process waits for it": stalled_job(_SLEEPER),
     },
     since="0.1",
     passes=True,

@@ -87,11 +87,13 @@ def example_one_of_three(majority_call: Signature, outlier_call: Signature) -> J
 def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Mapping[str, JobView]:
     """Return views for rules' examples in which this difference does not exist, or is not yet known."""
     return {
-        "the same": stalled_job(*(member_with_calls(r, majority_call) for r in range(3))),
-        "another operation": example_one_of_three(
+        "all ranks make the same call": stalled_job(
+            *(member_with_calls(r, majority_call) for r in range(3))
+        ),
+        "one rank calls a barrier, which HANG009 reports": example_one_of_three(
             majority_call, sample_signature("barrier", dtype="")
         ),
-        "one is behind": sample_job(
+        "one rank has made one call fewer so far": sample_job(
             member_with_calls(0, majority_call, outlier_call),
             member_with_calls(1, majority_call),
             member_with_calls(2, majority_call, outlier_call),
