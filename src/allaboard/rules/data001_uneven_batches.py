@@ -154,12 +154,12 @@ RULE = Rule(
     check=check,
     needs=("loops",),
     fires_on={
-        "the others wait": (
+        "one rank has 12 batches, and the others wait in their 13th step": (
             stalled_job(_waiting_reader(0, 13), _reader(1, 12, 12), _waiting_reader(2, 13)),
             "worker 1 had 12 batches in pass 1 at train.py:30 in train, the others 13 or more: they wait "
             "for it in the next step",
         ),
-        "the passes have come apart": (
+        "the rank with 90 batches has ended its third pass, those with 100 have not": (
             stalled_job(
                 _waiting_in_a_pass(0, 100, 2, 71),
                 _in_a_later_pass(1, 90, 3, 0),
@@ -170,31 +170,33 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "passes of other lengths, and all are in the same one": stalled_job(
+        "passes of different lengths, and all ranks are in the same pass": stalled_job(
             _waiting_in_a_pass(0, 100, 2, 71),
             _in_a_later_pass(1, 90, 2, 71),
             _waiting_in_a_pass(2, 100, 2, 71),
         ),
-        "the longer passes are those of the rank that is ahead": stalled_job(
+        "the rank that is ahead has more batches in each pass than the others": stalled_job(
             _waiting_in_a_pass(0, 90, 2, 71),
             _in_a_later_pass(1, 100, 3, 0),
             _waiting_in_a_pass(2, 90, 2, 71),
         ),
-        "no member waits": sample_job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
-        "all had the same": stalled_job(
+        ("one rank has fewer batches, and no rank waits for it"): sample_job(
+            _reader(0, 13), _reader(1, 12, 12), _reader(2, 13)
+        ),
+        "all ranks had the same number of batches": stalled_job(
             _waiting_reader(0, 12), _reader(1, 12, 12), _waiting_reader(2, 12)
         ),
-        "all are past it, and one saves": stalled_job(
+        "all ranks have finished the pass, and two of them wait for the third": stalled_job(
             _reader(0, 13, 13),
             msgspec.structs.replace(_waiting_reader(1, 12), loops=_FINISHED_PASS),
             _waiting_past_pass(2),
         ),
-        "the one with fewer batches waits with them, for a third rank": stalled_job(
+        "the rank with fewer batches waits for a third rank, as another does": stalled_job(
             _waiting_reader(0, 13),
             msgspec.structs.replace(_reader(1, 12, 12), stack=sample_stack(REDUCE, USER)),
             _reader(2, 13),
         ),
-        "one evaluates alone": stalled_job(
+        "one rank is in the loop of another loader, in an evaluation of its own": stalled_job(
             _waiting_reader(0, 13),
             example_reading_member(1, loops=(Loop(USER, 1, 12, 1, 12),)),
             _waiting_reader(2, 13),

@@ -78,24 +78,28 @@ RULE = Rule(
     check=check,
     needs=("loops",),
     fires_on={
-        "no sampler": (
+        "three ranks under DDP that read the same four batches": (
             sample_job(*_SAME_BATCHES),
             "all 3 ranks read the same batches at train.py:30 in train",
         ),
     },
     silent_on={
-        "each its own": sample_job(
+        "each rank reads batches of its own": sample_job(
             *(example_reading_member(r, 11 + r, 21 + r, 31 + r) for r in range(3))
         ),
-        "one of three differs": sample_job(
+        "one of three ranks reads other batches": sample_job(
             *_SAME_BATCHES[:2], example_reading_member(2, 21, 22, 23, 24)
         ),
-        "a benchmark on zeros": sample_job(
+        "a benchmark on zeros, whose batches are all equal": sample_job(
             *(example_reading_member(r, 7, 7, 7, 7) for r in range(3))
         ),
-        "ranks share one model": _without_ddp(3),
-        "on a device": sample_job(*(example_reading_member(r, 0, 0, 0, 0) for r in range(3))),
-        "two batches only": sample_job(*(example_reading_member(r, 11, 12) for r in range(3))),
+        "ranks that split one model between them, without DDP": _without_ddp(3),
+        ("batches on a device, whose contents are not read"): sample_job(
+            *(example_reading_member(r, 0, 0, 0, 0) for r in range(3))
+        ),
+        ("only two batches can be compared"): sample_job(
+            *(example_reading_member(r, 11, 12) for r in range(3))
+        ),
     },
     since="0.1",
     drill=("same-batches",),

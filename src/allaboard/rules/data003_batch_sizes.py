@@ -78,7 +78,7 @@ RULE = Rule(
     check=check,
     needs=("loops",),
     fires_on={
-        "one is half": (
+        "one of three ranks trains with batches of half the size": (
             sample_job(
                 *(
                     example_reading_member(r, 1 + r, 4 + r, 7 + r, rows=4 if r == 1 else 8)
@@ -89,9 +89,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all alike": sample_job(*(example_reading_member(r, 1, 2, 3) for r in range(3))),
-        "not known": sample_job(*(example_reading_member(r, 1, 2, 3, rows=-r) for r in range(3))),
-        "one batch": sample_job(
+        ("all ranks train with batches of the same size"): sample_job(
+            *(example_reading_member(r, 1, 2, 3) for r in range(3))
+        ),
+        ("the sizes of the batches are not known"): sample_job(
+            *(example_reading_member(r, 1, 2, 3, rows=-r) for r in range(3))
+        ),
+        "only one batch can be compared": sample_job(
             example_reading_member(0, 1),
             example_reading_member(1, 1, rows=4),
             example_reading_member(2, 1),

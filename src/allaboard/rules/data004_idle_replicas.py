@@ -71,20 +71,20 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "fewer rows than replicas": (
+        "global batches of 2 rows for 4 replicas": (
             _with_note("8;8;1 1 0 0;0 0 8 8"),
             "worker 0: replicas 2, 3 of 4 get no rows of any batch",
         ),
-        "no multiple": (
+        "global batches of 7 rows for 3 replicas": (
             _with_note("16;16;3 3 1;0 0 0"),
             "worker 0: its 3 replicas get different numbers of rows of every batch",
         ),
     },
     silent_on={
-        "even": _with_note("8;0;8 8;0 0"),
-        "the last of a pass is smaller": _with_note("8;1;8 2;0 0"),
-        "too few looked at": _with_note("4;4;1 0;0 4"),
-        "something else": _with_note("many"),
+        "all replicas get the same number of rows": _with_note("8;0;8 8;0 0"),
+        "only the last batch of a pass is uneven": _with_note("8;1;8 2;0 0"),
+        "only four batches were looked at": _with_note("4;4;1 0;0 4"),
+        "the numbers of rows cannot be read": _with_note("many"),
     },
     since="0.1",
     drill=("empty-replicas", "uneven-replicas"),

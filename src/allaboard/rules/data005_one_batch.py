@@ -61,21 +61,21 @@ RULE = Rule(
     check=check,
     needs=("loops",),
     fires_on={
-        "one of three": (
+        "one of three ranks reads one batch six times, the others different ones": (
             _reads(1, *[7] * 6),
             f"worker 1 reads one batch over and over at {EXAMPLE_LOOP_FRAME}",
         ),
     },
     silent_on={
-        "it read one twice": _reads(1, 7, 7, 8, 9, 10, 11),
-        "few were compared": sample_job(
+        "one rank reads one batch twice": _reads(1, 7, 7, 8, 9, 10, 11),
+        "only three batches of each rank were compared": sample_job(
             example_reading_member(0, 1, 2, 3), example_reading_member(1, 7, 7, 7)
         ),
-        "all repeat one: a benchmark": sample_job(
+        "a benchmark in which every rank repeats a batch of its own": sample_job(
             *(example_reading_member(r, *[r + 1] * 6, size=2) for r in range(2))
         ),
-        "what cannot be read": _reads(1, *[0] * 6),
-        "ranks that read the same data": sample_job(
+        "the contents of the rank's batches cannot be read": _reads(1, *[0] * 6),
+        "two ranks that read the same six different batches": sample_job(
             *(example_reading_member(r, *range(1, 7), size=2) for r in range(2))
         ),
     },

@@ -167,7 +167,7 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "kill -9, and the others failed": (
+        "one worker was killed by SIGKILL, and the others lost their peer": (
             sample_job(
                 ended_member(0, ended_at=95.3, raised=_LOST),
                 ended_member(1, signal=9),
@@ -175,7 +175,7 @@ RULE = Rule(
             ),
             "worker 1 was killed by SIGKILL",
         ),
-        "it closed its connections, and a peer that exits was first": (
+        "a worker closed its own connections, and a peer failed just before it aborted": (
             sample_job(
                 ended_member(0, ended_at=94.0, code=1),
                 ended_member(
@@ -188,15 +188,15 @@ RULE = Rule(
             ),
             "worker 1 was killed by SIGABRT, after it had closed the descriptors of its own connections",
         ),
-        "a signal to save, without a handler": (
+        "SIGUSR1 reaches two workers whose script has no handler for it": (
             sample_job(ended_member(0, signal=10), ended_member(1, signal=10)),
             "worker 0, worker 1 were killed by SIGUSR1, for which the script has no handler",
         ),
-        "crashed": (
+        "a worker crashed with SIGSEGV": (
             sample_job(sample_member(0), ended_member(1, signal=11)),
             "worker 1 was killed by SIGSEGV",
         ),
-        "crashed, and faulthandler shows where": (
+        "a worker crashed with SIGSEGV, and faulthandler shows where": (
             sample_job(
                 sample_member(0),
                 ended_member(
@@ -207,7 +207,7 @@ RULE = Rule(
             ),
             "worker 1 was killed by SIGSEGV at train.py:19 in decode",
         ),
-        "an evaluator": (
+        "an evaluator was killed by SIGKILL": (
             sample_job(
                 sample_member(0), ended_member(1, signal=9, member={"who": sample_evaluator(1)})
             ),
@@ -215,19 +215,19 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a batch system's warning of the time limit": sample_job(
+        "a batch system's signal before the time limit, which EXIT013 reports": sample_job(
             ended_member(0, signal=10), sample_member(1), time_limit_at=150.0
         ),
-        "out of memory, which RES001 reports": sample_job(
+        "the out-of-memory killer ended a worker, which RES001 reports": sample_job(
             waiting_member(0), ended_member(1, signal=9, oom=True)
         ),
-        "allaboard ended it": sample_job(
+        "allaboard itself ended the worker": sample_job(
             ended_member(0, signal=15, ours=True), ended_member(1, code=0)
         ),
-        "its agent was asked to end": sample_job(
+        "the allaboard agent on the worker's host was asked to end": sample_job(
             waiting_member(0), ended_member(1, signal=15, member={"interrupted": 94.9})
         ),
-        "a survivor that its launcher ended": sample_job(
+        "a launcher ended the worker after another one had failed": sample_job(
             ended_member(0, ended_at=97, signal=15), ended_member(1, raised=("ValueError", "x"))
         ),
     },

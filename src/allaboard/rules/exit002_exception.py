@@ -265,7 +265,7 @@ RULE = Rule(
             "rendezvous has gone; another torchrun with the same --rdzv-endpoint, which has ended now, may "
             "have served it, or another host of this job",
         ),
-        "one rank, and the others failed": (
+        "one worker raised ValueError, and another lost its peer": (
             sample_job(
                 ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, raised=("ValueError", "bad batch")),
@@ -273,15 +273,15 @@ RULE = Rule(
             ),
             "worker 1 raised ValueError at train.py:41 in train",
         ),
-        "DDP finds parameters without a gradient": (
+        "DDP reports parameters that got no gradient": (
             sample_job(ended_member(1, raised=("RuntimeError", _UNUSED)), waiting_member(0)),
             "worker 1 raised RuntimeError at train.py:41 in train",
         ),
-        "a breakpoint without a terminal": (
+        "a breakpoint in a worker that has no terminal": (
             sample_job(ended_member(1, raised=("BdbQuit", "")), waiting_member(0)),
             "worker 1 exited in the debugger, which had no input or was quit, at train.py:41 in train",
         ),
-        "a limit is reached": (
+        "a worker has reached the limit on open files": (
             sample_job(
                 ended_member(
                     1, raised=("OSError", "[Errno 24] Too many open files: '/data/7.png'")
@@ -290,14 +290,14 @@ RULE = Rule(
             ),
             "worker 1 raised OSError at train.py:41 in train",
         ),
-        "an evaluator": (
+        "an evaluator raised KeyError": (
             sample_job(
                 waiting_member(0),
                 ended_member(1, raised=("KeyError", "x"), member={"who": sample_evaluator(1)}),
             ),
             "evaluator 0 raised KeyError at train.py:41 in train; the training goes on without it",
         ),
-        "all the same": (
+        "all workers raised the same exception at the same line": (
             sample_job(
                 ended_member(0, raised=("KeyError", "x")), ended_member(1, raised=("KeyError", "x"))
             ),
@@ -305,14 +305,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "its port was taken": sample_job(
+        "a worker's port was taken, which NET005 reports": sample_job(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)),
             ended_member(1, raised=PEER_LOST),
         ),
-        "only lost its peer": sample_job(
+        "a worker only lost its peer, which was killed": sample_job(
             ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
-        "died before init while others wait": sample_job(
+        "a worker failed before init while another waits there, which JOIN003 reports": sample_job(
             arrived_member(0),
             ended_member(1, raised=("KeyError", "x"), member=_EARLY),
             rolled_at=None,
@@ -320,10 +320,10 @@ RULE = Rule(
         "an interrupt that native code turned into another error": sample_job(
             ended_member(0, raised=("RuntimeError", _REPLACED)), waiting_member(1)
         ),
-        "interrupted from outside": sample_job(
+        "a worker was interrupted from outside, which EXIT008 reports": sample_job(
             ended_member(0, raised=("KeyboardInterrupt", "")), waiting_member(1)
         ),
-        "all is well": sample_job(waiting_member(0), coming_member(1)),
+        "no worker has failed": sample_job(waiting_member(0), coming_member(1)),
     },
     since="0.1",
     drill=(

@@ -152,22 +152,22 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "os._exit": (
+        "a worker exited with code 3": (
             sample_job(waiting_member(0), ended_member(1, code=3)),
             "worker 1 exited with code 3 after step 40",
         ),
-        "a shell reports a signal": (
+        "exit code 137, with which a shell reports SIGKILL": (
             sample_job(waiting_member(0), ended_member(1, code=137)),
             "worker 1 exited with code 137 (128 + 9: SIGKILL) after step 40",
         ),
-        "an evaluator": (
+        "an evaluator exited with code 3": (
             sample_job(
                 waiting_member(0),
                 ended_member(1, code=3, member={"who": sample_evaluator(1), "step": 0}),
             ),
             "evaluator 0 exited with code 3; the training goes on without it",
         ),
-        "an argument that the launcher adds": (
+        "the script does not take an argument that the launcher adds": (
             sample_job(
                 waiting_member(0),
                 ended_member(
@@ -180,35 +180,37 @@ RULE = Rule(
             "worker 1 exited with code 2: torch.distributed.launch gives the script --local-rank "
             "(--local_rank before PyTorch 2.0), which it does not take",
         ),
-        "the time of timeout(1) ran out": (
+        "timeout(1) ended the command, since its time had run out": (
             sample_job(
                 waiting_member(0),
                 ended_member(1, code=124, member={"step": 0, "launcher": True, "probed": False}),
             ),
             "worker 1 exited with code 124: timeout(1) ended it, its time had run out",
         ),
-        "beside a crash": (
+        "a worker exited with code 1, and another was killed by SIGABRT at that moment": (
             sample_job(
                 ended_member(0, ended_at=94.0, code=1), ended_member(1, ended_at=94.4, signal=6)
             ),
             "worker 0 exited with code 1 after step 40",
         ),
-        "a code beyond all signals": (
+        "exit code 255, which is beyond 128 plus any signal": (
             sample_job(waiting_member(0), ended_member(1, code=255)),
             "worker 1 exited with code 255 after step 40",
         ),
     },
     silent_on={
-        "after SIGUSR1, before the time limit": sample_job(
+        "a worker exited after SIGUSR1 and before the time limit, which EXIT013 reports": sample_job(
             waiting_member(0),
             ended_member(1, code=3),
             warned_at=94.0,
             warned_by=10,
             time_limit_at=150.0,
         ),
-        "exit code 0": sample_job(waiting_member(0), ended_member(1, code=0)),
-        "it raised": sample_job(waiting_member(0), ended_member(1, raised=("KeyError", "x"))),
-        "a peer closed its connections": sample_job(
+        "a worker exited with code 0": sample_job(waiting_member(0), ended_member(1, code=0)),
+        ("a worker raised an exception, which EXIT002 reports"): sample_job(
+            waiting_member(0), ended_member(1, raised=("KeyError", "x"))
+        ),
+        "a worker exited with code 1 because its peer had closed all its connections": sample_job(
             ended_member(0, ended_at=94.0, code=1),
             ended_member(
                 1,
@@ -218,10 +220,10 @@ RULE = Rule(
                 "nfds != -1. -1 vs -1",
             ),
         ),
-        "others wait in init": sample_job(
+        "a worker exited before init while another waits there, which JOIN003 reports": sample_job(
             arrived_member(0), ended_member(1, code=2, member=_EARLY), rolled_at=None
         ),
-        "no member failed": sample_job(waiting_member(0), coming_member(1)),
+        "no worker has exited": sample_job(waiting_member(0), coming_member(1)),
     },
     since="0.1",
     drill=("exits-3", "rpc-actor-exits"),

@@ -108,13 +108,13 @@ RULE = Rule(
     check=check,
     needs=("exit",),
     fires_on={
-        "the others wait": (
+        "the others wait in a collective for the worker that has exited": (
             stalled_job(
                 waiting_member(0), ended_member(1, ended_at=90.5, code=0), waiting_member(2)
             ),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
-        "they wait in a call that it has not made": (
+        "two workers wait in a collective that the exited worker did not call": (
             stalled_job(
                 waiting_member(0, **_called(21)),
                 ended_member(1, ended_at=90.5, code=0, member=_called(20)),
@@ -123,7 +123,7 @@ RULE = Rule(
             ),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
-        "its exit code is unknown": (
+        "a worker exited with an unknown code, and the others lost their peer": (
             sample_job(
                 ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
@@ -131,7 +131,7 @@ RULE = Rule(
             ),
             "worker 1 exited by itself (exit code unknown) while ranks 0, 2 were still training",
         ),
-        "they wait for its message": (
+        "rank 0 waits for a message from the worker that has exited": (
             stalled_job(
                 waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
                 ended_member(1, ended_at=90.5, code=0),
@@ -139,7 +139,7 @@ RULE = Rule(
             ),
             "worker 1 exited with code 0 while rank 0 was still training",
         ),
-        "the others failed": (
+        "the others lost their peer after the worker had exited": (
             sample_job(
                 ended_member(0, ended_at=95.3, raised=PEER_LOST),
                 ended_member(1, code=0),
@@ -149,28 +149,28 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the others are about to end too": sample_job(
+        "the others still train, and may be about to end too": sample_job(
             sample_member(0), ended_member(1, code=0), sample_member(2)
         ),
-        "all ended well": sample_job(
+        "all workers exited with code 0": sample_job(
             ended_member(0, code=0), ended_member(1, code=0), ended_member(2, code=0)
         ),
-        "it has sent its message, and another member is on its way": stalled_job(
+        "rank 0 waits for a message from rank 1, while rank 2 has exited": stalled_job(
             waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
             ended_member(2, ended_at=90.5, code=0),
             sample_member(1),
         ),
-        "it has made the call in which another member waits": stalled_job(
+        "the worker had made the call in which another one waits before it exited": stalled_job(
             waiting_member(0, **_called(21)),
             ended_member(2, ended_at=90.5, code=0, member=_called(21)),
             sample_member(1),
         ),
-        "a member fails after it, and the others as a consequence": sample_job(
+        "another worker was killed 3 seconds after this one had exited": sample_job(
             ended_member(0, ended_at=96.1, raised=PEER_LOST),
             ended_member(1, ended_at=96.0, signal=9),
             ended_member(2, ended_at=93.0, code=0),
         ),
-        "a thread of it that trained has raised": sample_job(
+        "the worker's training thread had raised an exception, which EXIT011 reports": sample_job(
             ended_member(0, ended_at=95.3, raised=PEER_LOST),
             ended_member(
                 1,
@@ -180,7 +180,7 @@ RULE = Rule(
                 },
             ),
         ),
-        "another member failed first": sample_job(
+        "another worker was killed before this one exited": sample_job(
             ended_member(0, ended_at=96, raised=PEER_LOST),
             ended_member(1, ended_at=95.5, code=0),
             ended_member(2, ended_at=95, signal=9),

@@ -227,7 +227,7 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "one lost a peer, and the job is ended for it": (
+        "one worker lost its peer, and allaboard ended the job for that": (
             sample_job(
                 ended_member(0, ended_at=94.0, raised=PEER_LOST),
                 ended_member(1, signal=15, ours=True),
@@ -236,35 +236,35 @@ RULE = Rule(
             ),
             "1 member lost the connection to a peer; no earlier failure is known",
         ),
-        "a timeout expired, and one had not arrived": (
+        "a collective timed out, and one rank had not arrived in it": (
             sample_job(_timed_out(0), _waited_for(1), _timed_out(2)),
             "worker 0, worker 2 timed out in call 5 of the default group, waiting for worker 1, which was "
             "at train.py:41 in train",
         ),
-        "a timeout expired, and all had arrived": (
+        "a collective timed out although all ranks had arrived in it": (
             sample_job(
                 _timed_out(0), ended_member(1, raised=PEER_LOST, member=_FIVE), _timed_out(2)
             ),
             "3 members lost the connection to a peer; no earlier failure is known",
         ),
-        "one exited, and only its launcher knows the code": (
+        "one worker exited, and only its launcher knows the exit code": (
             sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=95.1)),
             "worker 0 lost the connection to a peer: worker 1 had exited (exit code unknown)",
         ),
-        "all lost a peer": (
+        "all workers lost the connection to a peer": (
             sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, raised=PEER_LOST)),
             "2 members lost the connection to a peer; no earlier failure is known",
         ),
     },
     silent_on={
-        "they called different collectives": sample_job(
+        "the framework found that the collectives differ, which EXIT009 reports": sample_job(
             ended_member(0, raised=_OTHER), ended_member(1, raised=PEER_LOST)
         ),
-        "the port of one was taken": sample_job(
+        "a worker's port was taken, which NET005 reports": sample_job(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)),
             ended_member(1, raised=PEER_LOST),
         ),
-        "one was killed": sample_job(
+        "another worker was killed before, which EXIT001 reports": sample_job(
             ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
         "the job was ended for a hang, one rank a moment before the other": sample_job(
@@ -273,18 +273,18 @@ RULE = Rule(
             ending=True,
             ending_since=94.9,
         ),
-        "too early to say": sample_job(
+        "a worker lost its peer one second ago, and the cause may still appear": sample_job(
             ended_member(0, ended_at=99.0, raised=PEER_LOST), waiting_member(1)
         ),
-        "one is about to exit": sample_job(
+        "another worker is shutting down, and its exit code is not known yet": sample_job(
             ended_member(0, raised=PEER_LOST), sample_member(1, phase=Phase.LEAVING)
         ),
-        "another host was interrupted": sample_job(
+        "another host was interrupted just before a worker lost its peer": sample_job(
             ended_member(0, raised=PEER_LOST),
             joined=True,
             interruptions=(Interruption(host="b", signal=15, interrupted_at=94.9, who="worker 1"),),
         ),
-        "one exited with code 0": sample_job(
+        "another worker had exited with code 0 before": sample_job(
             ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, code=0)
         ),
     },

@@ -60,13 +60,13 @@ RULE = Rule(
     check=check,
     needs=("exit",),
     fires_on={
-        "gloo thread at shutdown": (
+        "SIGABRT in the shutdown of a worker that has made 40 steps": (
             sample_job(
                 ended_member(0, code=0, member=_LEFT), ended_member(1, signal=6, member=_LEFT)
             ),
             "worker 1 crashed (SIGABRT) during shutdown, after completing all its 40 steps",
         ),
-        "no optimizer": (
+        "SIGABRT in the shutdown of a worker whose steps were not counted": (
             sample_job(
                 ended_member(0, code=0, member=_LEFT),
                 ended_member(1, signal=6, member=_LEFT | {"step": 0}),
@@ -75,14 +75,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "it never worked with others": sample_job(
+        "a worker that made no step and called no collective": sample_job(
             ended_member(0, code=0), ended_member(1, signal=6, member=_LEFT | _IDLE)
         ),
-        "aborted while training": sample_job(waiting_member(0), ended_member(1, signal=6)),
-        "an exception came first": sample_job(
+        "SIGABRT while the worker was training": sample_job(
+            waiting_member(0), ended_member(1, signal=6)
+        ),
+        "SIGABRT after an exception of the worker": sample_job(
             waiting_member(0), ended_member(1, signal=6, raised=("KeyError", "x"), member=_LEFT)
         ),
-        "killed from outside": sample_job(
+        "SIGKILL during the shutdown": sample_job(
             waiting_member(0), ended_member(1, signal=9, member=_LEFT)
         ),
     },

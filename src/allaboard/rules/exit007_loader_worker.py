@@ -76,7 +76,7 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "killed": (
+        "a worker process of the DataLoader was killed": (
             sample_job(
                 ended_member(0, raised=PEER_LOST),
                 ended_member(1, raised=_KILLED),
@@ -85,7 +85,7 @@ RULE = Rule(
             "worker 1 lost a DataLoader worker at train.py:41 in train: worker process 4711 is killed by "
             "signal: Killed",
         ),
-        "only its closed pipe is visible": (
+        "only the closed pipe to a worker process of the DataLoader is visible": (
             sample_job(
                 ended_member(0, raised=PEER_LOST),
                 ended_member(1, raised=_RESET, frames=_PIPE),
@@ -96,8 +96,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a peer": sample_job(ended_member(0, raised=PEER_LOST), ended_member(1, raised=_RESET)),
-        "a dataset that reads from the network": sample_job(
+        ("a rank lost the connection to another rank"): sample_job(
+            ended_member(0, raised=PEER_LOST), ended_member(1, raised=_RESET)
+        ),
+        "the dataset reads from the network, and its connection was reset": sample_job(
             ended_member(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
         ),
     },

@@ -67,7 +67,7 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "one rank": (
+        "one of three ranks was interrupted": (
             sample_job(
                 ended_member(0, raised=_INTERRUPT, signal=2), waiting_member(1), waiting_member(2)
             ),
@@ -75,17 +75,17 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "its agent was interrupted by Ctrl-C on its host": sample_job(
+        "Ctrl-C reached the allaboard agent on the worker's host": sample_job(
             ended_member(0, raised=_INTERRUPT, signal=2, member={"interrupted": 94.9}),
             waiting_member(1),
         ),
-        "an exception of its own": sample_job(
+        "a worker raised ValueError": sample_job(
             ended_member(0, raised=("ValueError", "bad")), waiting_member(1)
         ),
-        "it raises that itself": sample_job(
+        "the script itself raises KeyboardInterrupt": sample_job(
             ended_member(0, code=1, member=_ITSELF), waiting_member(1)
         ),
-        "caught, and exited with code 0": sample_job(
+        "a worker that caught the interrupt, and exited with code 0": sample_job(
             ended_member(0, code=0), waiting_member(1), waiting_member(2)
         ),
     },

@@ -125,14 +125,14 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "other dtypes": (
+        "TensorFlow reports that the dtypes differ": (
             sample_job(
                 ended_member(0, raised=_SAYS, frames=(USER,)), ended_member(1, raised=_SAYS)
             ),
             "the workers' calls of a collective do not match: a reduction of int64, and a reduction of "
             "float32",
         ),
-        "other shapes, and the other one only lost its peer": (
+        "TensorFlow reports to one worker that the shapes differ; the other only lost its peer": (
             sample_job(
                 ended_member(0, raised=_LOST, ended_at=97.0),
                 ended_member(1, raised=_SHAPE, ended_at=93.0),
@@ -140,12 +140,12 @@ RULE = Rule(
             "the workers' calls of a collective do not match: a collective of shape [32,128], and one of "
             "shape [32,64]",
         ),
-        "gloo aborts the process": (
+        "gloo aborts the process because the sizes differ": (
             sample_job(ended_member(0, signal=6, last_line=_GLOO), ended_member(1, raised=_LOST)),
             "the workers' calls of a collective do not match: collectives of different sizes: 4 bytes "
             "were expected, 8192 came",
         ),
-        "PyTorch compared two ranks": (
+        "PyTorch compared the calls of two ranks": (
             sample_job(
                 ended_member(0, raised=_FINGERPRINTS), ended_member(1, raised=_FINGERPRINTS)
             ),
@@ -154,15 +154,17 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a peer was lost": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)),
-        "one had failed before": sample_job(
+        ("both workers only lost their peer"): sample_job(
+            ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)
+        ),
+        "one worker had failed before for another reason": sample_job(
             ended_member(0, raised=_SAYS),
             ended_member(1, ended_at=94.0, raised=("ValueError", "bad sample")),
         ),
-        "too early to say": sample_job(
+        "the first worker failed one second ago, and the others may still show where they were": sample_job(
             ended_member(0, ended_at=99.0, raised=_SAYS), waiting_member(1)
         ),
-        "the port of one was taken": sample_job(
+        "a worker's port was taken, which NET005 reports": sample_job(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
     },

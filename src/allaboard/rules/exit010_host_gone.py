@@ -76,24 +76,24 @@ RULE = Rule(
     check=check,
     needs=("exit",),
     fires_on={
-        "its agent too": (
+        "a host's agent has gone with its worker, and a worker on another host lost its peer": (
             _view(lost=True, code=None),
             "host b is lost, and worker 1 with it",
         ),
-        "its peer wrote a checkpoint meanwhile": (
+        "a worker made no step after the host was lost, and failed 55 seconds later": (
             _view(failed_at=150.0, lost=True, code=None),
             "host b is lost, and worker 1 with it",
         ),
     },
     silent_on={
-        "its agent reported its exit": _view(signal=9),
-        "its agent was interrupted, and reported that": _view(
+        "the host's agent reported that its worker was killed": _view(signal=9),
+        "the host's agent had reported that it was interrupted": _view(
             interrupted=94.0, lost=True, code=None
         ),
-        "the others went on without it": _view(
+        "a worker on another host made steps after the host was lost": _view(
             failed_at=150.0, step_at=149.0, lost=True, code=None
         ),
-        "no other member failed": sample_job(
+        "a host is lost, and no worker on another host has failed": sample_job(
             waiting_member(0),
             ended_member(1, ended_at=95.0, lost=True, code=None, member={"who": _B}),
             joined=True,

@@ -166,7 +166,7 @@ RULE = Rule(
     check=check,
     needs=("exit",),
     fires_on={
-        "the trainer": (
+        "a training thread raised KeyError, and that of the other worker lost its peer": (
             sample_job(
                 ended_member(0, code=0, member=_notes(_PEER)),
                 ended_member(1, code=0, member=_notes()),
@@ -175,37 +175,39 @@ RULE = Rule(
             "thread trainer of worker 1 raised KeyError at train.py:18 in trainer, but worker 1 exited "
             "with code 0",
         ),
-        "a thread beside the training": (
+        "a thread that neither trained nor called collectives raised an exception": (
             sample_job(
                 ended_member(0, code=0), ended_member(1, code=0, member=_notes(role="nothing"))
             ),
             "thread trainer of worker 1 raised KeyError at train.py:18 in trainer, but worker 1 exited "
             "with code 0",
         ),
-        "a peer was lost, and no member failed": (
+        "a training thread lost its peer, and no worker failed": (
             sample_job(ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, code=0)),
             "thread trainer of worker 0 raised RuntimeError at train.py:21 in trainer, but worker 0 "
             "exited with code 0",
         ),
     },
     silent_on={
-        "a moment ago": sample_job(
+        "the worker exited half a second ago": sample_job(
             waiting_member(0), ended_member(1, ended_at=99.5, code=0, member=_notes())
         ),
-        "the training continues": sample_job(waiting_member(0), sample_member(1, **_notes())),
-        "its worker failed": sample_job(
+        ("the worker whose thread raised an exception still trains"): sample_job(
+            waiting_member(0), sample_member(1, **_notes())
+        ),
+        "the worker whose thread raised an exception exited with code 1": sample_job(
             waiting_member(0), ended_member(1, code=1, member=_notes())
         ),
-        "another member was killed": sample_job(
+        "a training thread lost its peer because another worker was killed": sample_job(
             ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, ended_at=91.9, signal=9)
         ),
-        "the end of the training cut off a thread that only sent": sample_job(
+        "the end of the training cut off a thread that only called collectives": sample_job(
             ended_member(0, code=0, member=_notes(_PEER, role="calls")), ended_member(1, code=0)
         ),
-        "a queue runner, as its session was closed": sample_job(
+        "TensorFlow cancelled a queue runner when its session was closed": sample_job(
             ended_member(0, code=0, member=_notes(_QUEUE, role="nothing")), ended_member(1, code=0)
         ),
-        "the interpreter's end": sample_job(
+        "a thread raised an exception while the interpreter was ending": sample_job(
             ended_member(
                 1,
                 code=0,

@@ -111,39 +111,41 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a worker here lost its peer": (
+        "the leader has gone, and a worker on this host lost its peer": (
             sample_job(_FAILED, joined=True, leader_loss=_loss()),
             f"{_NAMED}; worker 1 failed because of it",
         ),
-        "the workers go on": (
+        "the leader has gone, and the workers on this host go on": (
             sample_job(waiting_member(1), joined=True, leader_loss=_loss()),
             _NAMED,
         ),
-        "its host does not answer": (
+        "the leader's host does not answer, and a worker on this host lost its peer": (
             sample_job(_FAILED, joined=True, leader_loss=_loss(Answer.SILENT)),
             f"{_NAMED}; worker 1 failed because of it",
         ),
     },
     silent_on={
-        "its address is being tried": sample_job(
+        "the leader's address is still being tried": sample_job(
             _FAILED, joined=True, leader_loss=_loss(answer=None)
         ),
-        "it answers at its own port": sample_job(
+        "the leader still answers at its own port": sample_job(
             _FAILED, joined=True, leader_loss=_loss(Answer.ABOARD)
         ),
-        "its host was interrupted": sample_job(
+        "the leader's host was interrupted": sample_job(
             _FAILED,
             joined=True,
             leader_loss=_loss(),
             interruptions=(Interruption(host="h0", signal=15, interrupted_at=94.9),),
         ),
-        "the job was being ended": sample_job(
+        "the job was already being ended": sample_job(
             _FAILED, joined=True, leader_loss=_loss(), ending=True, ending_since=94.0
         ),
-        "the training is over": sample_job(
+        "the worker has finished its training, and is shutting down": sample_job(
             sample_member(1, phase=Phase.LEAVING), joined=True, leader_loss=_loss()
         ),
-        "all ended well": sample_job(ended_member(1, code=0), joined=True, leader_loss=_loss()),
+        ("all workers on this host exited with code 0"): sample_job(
+            ended_member(1, code=0), joined=True, leader_loss=_loss()
+        ),
     },
     since="0.1",
     drill=("leader-agent-killed",),

@@ -129,11 +129,11 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "Slurm's SIGTERM": (
+        "Slurm ended the job with SIGTERM after its time limit": (
             _view(NOW - 1.0, NOW - 20.0),
             "the job was ended by its time limit, and not by a failure or a hang",
         ),
-        "it stood still before": (
+        "the job had stood still for 30 seconds when its time limit was reached": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(USER)),
@@ -148,14 +148,14 @@ RULE = Rule(
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
             "worker 1 were killed by SIGUSR1, for which the script has no handler",
         ),
-        "a worker is killed before its agent has the signal": (
+        "a worker is killed by SIGUSR1 before its agent has received the signal": (
             _warned_view(
                 ended_member(0, ended_at=NOW - 6.0, signal=10), warned_at=None, warned_by=0
             ),
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0 was "
             "killed by SIGUSR1, for which the script has no handler",
         ),
-        "a script that saves and is queued again": (
+        "a script that saves on SIGUSR1, exits with code 85 and is queued again": (
             _warned_view(
                 ended_member(0, code=85), ended_member(1, raised=("SystemExit", "85"), code=85)
             ),
@@ -164,19 +164,29 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "it failed after the signal": _warned_view(ended_member(0, raised=("ValueError", "x"))),
-        "it failed before the signal": _warned_view(ended_member(0, ended_at=90.0, code=85)),
-        "a crash after the signal": _warned_view(ended_member(0, signal=11)),
-        "a signal long before the limit": _warned_view(
+        ("a worker raised ValueError after the signal"): _warned_view(
+            ended_member(0, raised=("ValueError", "x"))
+        ),
+        ("a worker exited with code 85 before the signal"): _warned_view(
+            ended_member(0, ended_at=90.0, code=85)
+        ),
+        "a worker crashed with SIGSEGV after the signal": _warned_view(ended_member(0, signal=11)),
+        "SIGUSR1 killed a worker two hours before the time limit": _warned_view(
             ended_member(0, signal=10), limit_in_s=7200.0
         ),
-        "it saves, and trains on": _warned_view(sample_member(0)),
-        "it ends well": _warned_view(ended_member(0, code=0)),
-        "a signal without a limit": _warned_view(ended_member(0, code=85), time_limit_at=None),
-        "cancelled before": _view(NOW - 1.0, NOW + 60.0),
-        "no limit is known": _view(NOW - 1.0, None),
-        "it failed before": _view(None, NOW + 60.0),
-        "it trains": sample_job(sample_member(0), time_limit_at=NOW + 60.0),
+        "a worker trains on after the signal": _warned_view(sample_member(0)),
+        "a worker exits with code 0 after the signal": _warned_view(ended_member(0, code=0)),
+        ("a worker exited with code 85 after a signal, and no time limit is known"): _warned_view(
+            ended_member(0, code=85), time_limit_at=None
+        ),
+        "the job was ended by a signal one minute before its time limit": _view(
+            NOW - 1.0, NOW + 60.0
+        ),
+        "the job was ended by a signal, and no time limit is known": _view(NOW - 1.0, None),
+        "allaboard ended the job by itself before its time limit": _view(None, NOW + 60.0),
+        ("the job trains, one minute before its time limit"): sample_job(
+            sample_member(0), time_limit_at=NOW + 60.0
+        ),
     },
     since="0.1",
     retry=Retry.HERE,
