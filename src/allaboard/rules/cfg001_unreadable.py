@@ -65,13 +65,16 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "binary": (sample_config_facts(problems=(_BINARY,)), "model.bin is not UTF-8 text"),
-        "a piece of a script": (
+        "a binary file instead of text": (
+            sample_config_facts(problems=(_BINARY,)),
+            "model.bin is not UTF-8 text",
+        ),
+        "an indented excerpt from a Python script": (
             sample_config_facts(problems=(_PIECE,)),
             "piece.py is read as a piece of a script: unexpected indent",
         ),
     },
-    silent_on={"an empty environment": sample_config_facts()},
+    silent_on={"an environment without any configuration": sample_config_facts()},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -125,36 +125,38 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "counted from 1": (
+        "the index is counted from 1: worker 2 of two workers": (
             sample_config_facts(cluster=_TWO_WORKERS, task=("worker", 2)),
             "worker 2 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
-        "negative": (
+        "a negative task index": (
             sample_config_facts(cluster=_TWO_WORKERS, task=("worker", -1)),
             "worker -1 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
-        "one of Vertex AI's pools": (
+        "an index beyond the pool in Vertex AI's CLUSTER_SPEC": (
             _vertex_pool(1),
             "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index must be 0",
         ),
-        "a chief beside the workers": (
+        "a task of type `chief` in a cluster that lists only workers": (
             sample_config_facts(cluster=_TWO_WORKERS, task=("chief", 0)),
             "the task is a 'chief', but the cluster has no such job: it has worker",
         ),
-        "keys with the names of flags": (
+        "a cluster whose jobs are called `ps_hosts` and `worker_hosts`": (
             sample_config_facts(
                 cluster={"ps_hosts": ["a:2222"], "worker_hosts": ["b:2222"]}, task=("worker", 0)
             ),
             "the task is a 'worker', but the cluster has no such job: it has ps_hosts, worker_hosts",
         ),
-        "unknown job": (
+        "a task of type `workers` in a cluster whose job is `worker`": (
             sample_config_facts(cluster=_TWO_WORKERS, task=("workers", 0)),
             "the task is a 'workers', but the cluster has no such job: it has worker",
         ),
     },
     silent_on={
-        "the last index": sample_config_facts(cluster=_TWO_WORKERS, task=("worker", 1)),
-        "an evaluator beside the cluster": sample_config_facts(
+        "the last of two workers, with index 1": sample_config_facts(
+            cluster=_TWO_WORKERS, task=("worker", 1)
+        ),
+        "an evaluator, which the cluster need not list": sample_config_facts(
             cluster=_TWO_WORKERS, task=("evaluator", 0)
         ),
     },

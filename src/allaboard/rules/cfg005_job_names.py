@@ -58,20 +58,20 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "plural": (
+        "the job is called `workers` instead of `worker`": (
             sample_config_facts(cluster={"workers": ["a:1", "b:1"]}, task=("workers", 0)),
             "the cluster has a job 'workers'; TensorFlow's name for it is 'worker'",
         ),
-        "two chiefs": (
+        "a cluster with two chiefs": (
             sample_config_facts(cluster={"chief": ["a:1", "b:1"]}, task=("chief", 0)),
             "the cluster has 2 tasks of the job 'chief'; TensorFlow allows at most one",
         ),
     },
     silent_on={
-        "chief and worker": sample_config_facts(
+        "a cluster with one chief and one worker": sample_config_facts(
             cluster={"chief": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)
         ),
-        "a job with a name of its own": sample_config_facts(
+        "a job called `trainer`, which is no misspelling of a TensorFlow job": sample_config_facts(
             cluster={"trainer": ["a:1", "b:1"]}, task=("trainer", 0)
         ),
     },

@@ -64,32 +64,38 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "no port": (_with_worker("10.0.0.2"), "the address of worker 1 has no port"),
-        "scheme": (
+        "an address without a port": (
+            _with_worker("10.0.0.2"),
+            "the address of worker 1 has no port",
+        ),
+        "an address that begins with `http://`": (
             _with_worker("http://b:2222"),
             "the address of worker 1 begins with http://; a task's address has no scheme",
         ),
-        "space": (_with_worker("b :2222"), "the address of worker 1 has a space in it"),
-        "port too high": (
+        "an address with a space in it": (
+            _with_worker("b :2222"),
+            "the address of worker 1 has a space in it",
+        ),
+        "a port above 65535": (
             _with_worker("b:70000"),
             "the address of worker 1 has port 70000; ports go from 1 to 65535",
         ),
-        "port 0": (
+        "port 0, which means any free port": (
             _with_worker("b:0"),
             "the address of worker 1 has port 0, which means any free port: nobody else could know it",
         ),
-        "placeholder": (
+        "a placeholder that nobody filled in": (
             _with_worker("<worker-ip>:2222"),
             "the address of worker 1 is a placeholder that nobody filled in",
         ),
-        "IPv6 without brackets": (
+        "an IPv6 address without brackets": (
             _with_worker("fd00::1:2222"),
             "the address of worker 1 is an IPv6 address without brackets",
         ),
     },
     silent_on={
-        "IPv6 in brackets": _with_worker("[fd00::1]:2222"),
-        "underscore": _with_worker("my_worker.train:2222"),
+        "an IPv6 address in brackets": _with_worker("[fd00::1]:2222"),
+        "a host name with an underscore": _with_worker("my_worker.train:2222"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

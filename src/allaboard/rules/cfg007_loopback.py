@@ -164,39 +164,45 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "one of two": (
+        "one of two workers has the address localhost": (
             sample_config_facts(
                 cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)
             ),
             "worker 0 has the address localhost: worker 1 on other hosts cannot reach it",
         ),
-        "a script for each member": (
+        "a script for each worker, and all addresses are localhost": (
             _own_script(2, "localhost:2222", "localhost:2223"),
             "all members have the address localhost, and each has a script of its own: on several machines "
             "each script means its own machine",
         ),
-        "a script for each rank": (
+        "a script for each rank, and MASTER_ADDR is localhost in all of them": (
             _own_rank(2, "localhost"),
             "all ranks meet at localhost, and each has a script of its own: on several machines each script "
             "means its own machine",
         ),
-        "torchrun on two nodes": (
+        "torchrun on two nodes with MASTER_ADDR=127.0.0.1": (
             sample_config_facts(master_addr="127.0.0.1", nnodes="2"),
             "MASTER_ADDR is 127.0.0.1, which is another machine on each of the 2 hosts",
         ),
     },
     silent_on={
-        "a script that asks who it is": _own_script(0, "localhost:2222", "localhost:2223"),
-        "scripts of ranks that meet elsewhere": _own_rank(2, "10.0.0.4"),
-        "a script of the only member": _own_script(1, "localhost:2222"),
-        "all on one host": sample_config_facts(
+        "one script for all workers, whose addresses are all localhost": _own_script(
+            0, "localhost:2222", "localhost:2223"
+        ),
+        "a script for each rank, and MASTER_ADDR is 10.0.0.4 in all of them": _own_rank(
+            2, "10.0.0.4"
+        ),
+        "a script for the only worker of a cluster, at localhost": _own_script(1, "localhost:2222"),
+        "all workers are on localhost, with different ports": sample_config_facts(
             cluster={"worker": ["localhost:2222", "localhost:2223"]}, task=("worker", 0)
         ),
-        "rank 0 itself": sample_config_facts(master_addr="localhost", nnodes="2", rank="0"),
-        "one node": sample_config_facts(
+        "MASTER_ADDR=localhost for rank 0 itself, in a job on two nodes": sample_config_facts(
+            master_addr="localhost", nnodes="2", rank="0"
+        ),
+        "MASTER_ADDR=localhost in a job whose 4 ranks run on one node": sample_config_facts(
             master_addr="localhost", world_size="4", local_world_size="4"
         ),
-        "two nodes played on one host": msgspec.structs.replace(
+        "a shell script that starts both nodes of its job on one host": msgspec.structs.replace(
             sample_config_facts("shell", master_addr="localhost", nnodes="2"), one_host=True
         ),
     },

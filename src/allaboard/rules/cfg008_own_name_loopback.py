@@ -68,15 +68,17 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "Debian": (
+        "a job on two nodes, and a Debian host that has its own name at 127.0.1.1": (
             sample_config_facts(master_addr="node0", nnodes="2", host=_DEBIAN),
             "this host's name node1 is 127.0.1.1 in /etc/hosts: gloo would offer that address to "
             "the other hosts",
         )
     },
     silent_on={
-        "one host": sample_config_facts(master_addr="node0", nnodes="1", host=_DEBIAN),
-        "interface chosen": sample_config_facts(
+        "the same host in a job on one node": sample_config_facts(
+            master_addr="node0", nnodes="1", host=_DEBIAN
+        ),
+        "GLOO_SOCKET_IFNAME chooses the interface `eth0`": sample_config_facts(
             master_addr="node0",
             nnodes="2",
             host=_DEBIAN,

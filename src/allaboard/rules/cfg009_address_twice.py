@@ -56,11 +56,11 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "two workers": (
+        "two workers with the same host and port": (
             sample_config_facts(cluster={"worker": ["a:2222", "a:2222"]}, task=("worker", 0)),
             "worker 0 and worker 1 have the same address a:2222",
         ),
-        "chief and worker": (
+        "a chief and a worker whose addresses differ only in case": (
             sample_config_facts(
                 cluster={"chief": ["a:2222"], "worker": ["A:2222"]}, task=("worker", 0)
             ),
@@ -68,7 +68,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "one host, two ports": sample_config_facts(
+        "two workers on one host with different ports": sample_config_facts(
             cluster={"worker": ["a:2222", "a:2223"]}, task=("worker", 0)
         )
     },

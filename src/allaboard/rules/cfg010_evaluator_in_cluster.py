@@ -39,7 +39,7 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "listed": (
+        "a cluster that lists the evaluator as a job": (
             sample_config_facts(
                 cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)
             ),
@@ -47,7 +47,9 @@ RULE = Rule(
         )
     },
     silent_on={
-        "beside it": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))
+        "an evaluator that the cluster does not list": sample_config_facts(
+            cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0)
+        )
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -42,17 +42,17 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "ps and worker": (
+        "a cluster of parameter servers and workers alone": (
             sample_config_facts(cluster={"ps": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)),
             "the cluster has parameter servers but no chief: "
             "ParameterServerStrategy would have no coordinator",
         )
     },
     silent_on={
-        "with a chief": sample_config_facts(
+        "a cluster of parameter servers, workers and a chief": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"], "chief": ["c:1"]}, task=("worker", 0)
         ),
-        "a TF1 server's literal": sample_config_facts(
+        "the same cluster in a TensorFlow 1 script, which needs no chief": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"]}, source="literal"
         ),
     },

@@ -123,23 +123,27 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "not a number": (
+        "RANK is a word instead of a number": (
             _environment(RANK="one", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
             "RANK is 'one', which is not a whole number",
         ),
-        "NODE_RANK instead of RANK": (
+        "NODE_RANK is set instead of RANK": (
             _environment(NODE_RANK="2", WORLD_SIZE="4", MASTER_ADDR="a", MASTER_PORT="29500"),
             "RANK is not set, but NODE_RANK is 2: init_process_group reads RANK",
         ),
-        "no WORLD_SIZE": (
+        "WORLD_SIZE is missing, and the other three variables are set": (
             _environment(RANK="0", MASTER_ADDR="a", MASTER_PORT="29500"),
             "WORLD_SIZE is not set, but RANK, MASTER_ADDR, MASTER_PORT are",
         ),
     },
     silent_on={
-        "all four": _environment(RANK="0", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
-        "before torchrun": _environment(MASTER_ADDR="a", MASTER_PORT="29500"),
-        "WORLD_SIZE of some other program": _environment(WORLD_SIZE="2"),
+        "all four variables are set": _environment(
+            RANK="0", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"
+        ),
+        "MASTER_ADDR and MASTER_PORT alone, as before a torchrun": _environment(
+            MASTER_ADDR="a", MASTER_PORT="29500"
+        ),
+        "WORLD_SIZE alone, which some other program may have set": _environment(WORLD_SIZE="2"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

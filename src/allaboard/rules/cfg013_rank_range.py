@@ -65,22 +65,24 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "counted from 1": (
+        "ranks are counted from 1: rank 2 in a world of 2": (
             sample_config_facts(rank="2", world_size="2"),
             "RANK is 2 with WORLD_SIZE=2: it must be 0 to 1",
         ),
-        "negative": (
+        "a negative rank": (
             sample_config_facts(rank="-1", world_size="2"),
             "RANK is -1 with WORLD_SIZE=2: it must be 0 to 1",
         ),
-        "world size 0": (
+        "a world size of 0": (
             sample_config_facts(rank="0", world_size="0"),
             "WORLD_SIZE is 0; it must be at least 1",
         ),
     },
     silent_on={
-        "the last": sample_config_facts(rank="1", world_size="2"),
-        "a range of nodes": sample_config_facts(node_rank="3", nnodes="1:4"),
+        "the last rank, 1 in a world of 2": sample_config_facts(rank="1", world_size="2"),
+        "node rank 3 where torchrun takes 1 to 4 nodes": sample_config_facts(
+            node_rank="3", nnodes="1:4"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

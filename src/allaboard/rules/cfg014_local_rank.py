@@ -87,23 +87,23 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "beyond its world": (
+        "LOCAL_RANK is 4 with LOCAL_WORLD_SIZE=4": (
             sample_config_facts(local_rank="4", local_world_size="4"),
             "LOCAL_RANK is 4: it must be 0 to 3",
         ),
-        "beyond the devices": (
+        "LOCAL_RANK is 2 where the process sees two GPUs": (
             sample_config_facts(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
             "LOCAL_RANK is 2, but this process can see 2 GPUs (0 to 1)",
         ),
     },
     silent_on={
-        "the last device": sample_config_facts(
+        "LOCAL_RANK is 1 where the process sees two GPUs": sample_config_facts(
             local_rank="1", variables={"CUDA_VISIBLE_DEVICES": "0,1"}
         ),
-        "one device each": sample_config_facts(
+        "each process sees only its own GPU": sample_config_facts(
             local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "2"}
         ),
-        "no GPUs here": sample_config_facts(local_rank="2", host=LocalHost(gpus=0)),
+        "a host without any GPU": sample_config_facts(local_rank="2", host=LocalHost(gpus=0)),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -92,65 +92,75 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "scheme": (
+        "MASTER_ADDR begins with `tcp://`": (
             sample_config_facts(master_addr="tcp://node0", master_port="29500"),
             "MASTER_ADDR begins with tcp://; a task's address has no scheme: 'tcp://node0'",
         ),
-        "user inside": (
+        "MASTER_ADDR contains a user name, as for ssh": (
             sample_config_facts(master_addr="ubuntu@10.0.0.1", master_port="29500"),
             "MASTER_ADDR has a user's name before the address, as only ssh takes it: 'ubuntu@10.0.0.1'",
         ),
-        "port inside": (
+        "MASTER_ADDR contains a port": (
             sample_config_facts(master_addr="node0:29500", master_port="29500"),
             "MASTER_ADDR has a port in it: 'node0:29500'",
         ),
-        "port too high": (
+        "MASTER_PORT is above 65535": (
             sample_config_facts(master_addr="node0", master_port="129500"),
             "MASTER_PORT is not from 1 to 65535: '129500'",
         ),
-        "port 0": (
+        "MASTER_PORT is 0": (
             sample_config_facts(master_addr="node0", master_port="0"),
             "MASTER_PORT means any free port, which no other rank could know: '0'",
         ),
-        "broadcast": (
+        "MASTER_ADDR is the broadcast address": (
             sample_config_facts(master_addr="255.255.255.255", master_port="29500"),
             "MASTER_ADDR 255.255.255.255 is the broadcast address, at which nobody listens: "
             "'255.255.255.255'",
         ),
-        "multicast": (
+        "MASTER_ADDR is a multicast address": (
             sample_config_facts(master_addr="239.1.2.3", master_port="29500"),
             "MASTER_ADDR 239.1.2.3 is a multicast address, which no host has: '239.1.2.3'",
         ),
-        "IPv6 in brackets": (
+        "MASTER_ADDR is an IPv6 address in brackets": (
             sample_config_facts(master_addr="[fd00::1]", master_port="29500"),
             "MASTER_ADDR has brackets, so PyTorch takes it for a name: '[fd00::1]'",
         ),
-        "a link-local address without its interface": (
+        "MASTER_ADDR is a link-local IPv6 address without its interface": (
             sample_config_facts(master_addr="fe80::1", master_port="29500"),
             "MASTER_ADDR is a link-local IPv6 address without its interface, which leads nowhere: 'fe80::1'",
         ),
-        "JAX, a link-local address without its interface": (
+        "JAX's coordinator is a link-local IPv6 address without its interface": (
             sample_config_facts(coordinator="[fe80::1]:1234", source="jax"),
             "COORDINATOR is a link-local IPv6 address without its interface, which leads nowhere: "
             "'[fe80::1]:1234'",
         ),
-        "JAX without a port": (
+        "the address of JAX's coordinator has no port": (
             sample_config_facts(coordinator="node0", source="jax"),
             "COORDINATOR has no port: 'node0'",
         ),
     },
     silent_on={
-        "name and port": sample_config_facts(master_addr="node0.train.svc", master_port="29500"),
-        "a cloud's own 240.0.0.0/4": sample_config_facts(
+        "a host name in MASTER_ADDR and a port in MASTER_PORT": sample_config_facts(
+            master_addr="node0.train.svc", master_port="29500"
+        ),
+        "an address in 240.0.0.0/4, which some clouds use": sample_config_facts(
             master_addr="240.10.0.7", master_port="29500"
         ),
-        "a name that begins with ff": sample_config_facts(
+        "a host name that begins with ff, as multicast addresses do": sample_config_facts(
             master_addr="ff02.example", master_port="29500"
         ),
-        "any address, on one host": sample_config_facts(master_addr="0.0.0.0", master_port="29500"),
-        "IPv6": sample_config_facts(master_addr="fd00::1", master_port="29500"),
-        "IPv6, link-local": sample_config_facts(master_addr="fe80::1%eth0", master_port="29500"),
-        "JAX, IPv6": sample_config_facts(coordinator="[fe80::1%eth0]:1234", source="jax"),
+        "MASTER_ADDR is 0.0.0.0, which works on one host": sample_config_facts(
+            master_addr="0.0.0.0", master_port="29500"
+        ),
+        "MASTER_ADDR is an IPv6 address without brackets": sample_config_facts(
+            master_addr="fd00::1", master_port="29500"
+        ),
+        "MASTER_ADDR is a link-local IPv6 address with its interface": sample_config_facts(
+            master_addr="fe80::1%eth0", master_port="29500"
+        ),
+        "JAX's coordinator is a link-local IPv6 address with interface and port": sample_config_facts(
+            coordinator="[fe80::1%eth0]:1234", source="jax"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

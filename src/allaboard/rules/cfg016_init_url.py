@@ -39,8 +39,17 @@ RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"no port": (sample_config_facts(problems=(_NO_PORT,)), "the init URL has no port")},
-    silent_on={"a good one": sample_config_facts(init_url="tcp://node0:29500", source="init_url")},
+    fires_on={
+        "a `tcp://` URL without a port": (
+            sample_config_facts(problems=(_NO_PORT,)),
+            "the init URL has no port",
+        )
+    },
+    silent_on={
+        "a `tcp://` URL with host and port": sample_config_facts(
+            init_url="tcp://node0:29500", source="init_url"
+        )
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -64,16 +64,16 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "no folder": (
+        "the folder of the file does not exist": (
             _facts(FilePlace(path="/shared/run/rdzv", folder=False, writable=False)),
             "the rendezvous file cannot be made: the folder /shared/run does not exist here",
         ),
-        "read only": (
+        "a folder in which this user may not write": (
             _facts(FilePlace(path="/shared/rdzv", writable=False)),
             "the rendezvous file cannot be made: /shared may not be written by this user",
         ),
     },
-    silent_on={"a folder to write in": _facts(FilePlace(path="/shared/rdzv"))},
+    silent_on={"a folder in which this user may write": _facts(FilePlace(path="/shared/rdzv"))},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -77,15 +77,15 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "yesterday's": (
+        "a file that was last written 25 hours ago": (
             _facts(812, 90000.0),
             "the rendezvous file /shared/rdzv is left over from an earlier run: last written 25 hours ago",
         )
     },
     silent_on={
-        "none": _facts(-1, -1.0),
-        "empty, created by hand": _facts(0, 90000.0),
-        "of the run that is starting": _facts(812, 5.0),
+        "the file does not exist yet": _facts(-1, -1.0),
+        "an empty file, such as one that was created by hand": _facts(0, 90000.0),
+        "a file that was written 5 seconds ago, by the run that is starting": _facts(812, 5.0),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -74,16 +74,19 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "NFS without locks": (
+        "an NFS mount with the option `nolock`": (
             _facts("nfs", "rw,nolock,vers=3"),
             "the rendezvous file is on nfs, which has no locks that other hosts see",
         ),
-        "a bucket": (
+        "a storage bucket, mounted by gcsfuse": (
             _facts("fuse.gcsfuse"),
             "the rendezvous file is on fuse.gcsfuse, which has no locks that other hosts see",
         ),
     },
-    silent_on={"NFS": _facts("nfs4", "rw,vers=4.2,local_lock=none"), "a disk": _facts("ext4")},
+    silent_on={
+        "an NFS mount whose locks the server keeps": _facts("nfs4", "rw,vers=4.2,local_lock=none"),
+        "a local disk with ext4": _facts("ext4"),
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -233,49 +233,57 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "tasks": (
+        "WORLD_SIZE is 8, and the tasks per node add up to 4": (
             _slurm_facts(_NODES, world_size="8", tasks_per_node="2(x2)", node_list="n[1-2]"),
             "WORLD_SIZE is 8, but the tasks per node add up to 4",
         ),
-        "nodes": (
+        "NNODES is 4, and the node list names 2 nodes": (
             _slurm_facts(_NODES, nnodes="4", node_list="n[1-2]"),
             "NNODES is 4, but the node list has 2 nodes",
         ),
-        "a task in a larger world": (
+        "one of 4 tasks in a world of 8 ranks": (
             _task_environment(RANK="1", WORLD_SIZE="8"),
             "WORLD_SIZE is 8, but the step has 4 tasks: nothing starts 4 of the ranks",
         ),
-        "a task in a smaller world": (
+        "one of 4 tasks in a world of 3 ranks": (
             _task_environment(RANK="1", WORLD_SIZE="3"),
             "WORLD_SIZE is 3, but the step has 4 tasks: 1 of them has no rank",
         ),
-        "fewer tasks than the nodes are to have": (
+        "2 tasks on 2 nodes that are to have 4 tasks each": (
             _batch_lines("2", "2", "4"),
             "--ntasks is 2 for 2 nodes, but --ntasks-per-node is 4: 2 tasks are started, not 8",
         ),
-        "a world of another size": (
+        "a batch script that sets WORLD_SIZE to 4 and starts 8 tasks": (
             _batch_script("4"),
             "WORLD_SIZE is 4, but the step has 8 tasks",
         ),
     },
     silent_on={
-        "a remainder on the last node": _batch_lines("10", "3", "4"),
-        "as many tasks as the nodes take": _batch_lines("8", "2", "4"),
-        "a task of its world": _task_environment(RANK="1", WORLD_SIZE="4"),
-        "the number of a node, which spawns its ranks": _task_environment(
+        "10 tasks on 3 nodes of up to 4 tasks: the last node gets 2": _batch_lines("10", "3", "4"),
+        "8 tasks on 2 nodes of 4 tasks each": _batch_lines("8", "2", "4"),
+        "one of 4 tasks in a world of 4 ranks": _task_environment(RANK="1", WORLD_SIZE="4"),
+        "RANK is the number of a node, whose task spawns the ranks itself": _task_environment(
             RANK="1", WORLD_SIZE="8", LOCAL_RANK=""
         ),
-        "under torchrun": _task_environment(RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"),
-        "under DeepSpeed's launcher": _task_environment(RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"),
-        "started by hand in an interactive step": _task_environment(
+        "a rank that torchrun has started": _task_environment(
+            RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"
+        ),
+        "a rank that DeepSpeed's launcher has started": _task_environment(
+            RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"
+        ),
+        "ranks that are started by hand in an interactive step of one task": _task_environment(
             RANK="1", WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1"
         ),
-        "they agree": _slurm_facts(
+        "WORLD_SIZE and the tasks per node agree": _slurm_facts(
             _NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"
         ),
-        "a world of the size": _batch_script("8"),
-        "a smaller step": _batch_script("4", world_size="4"),
-        "no counts": _slurm_facts((("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"),
+        "a batch script that sets WORLD_SIZE to 8 and starts 8 tasks": _batch_script("8"),
+        "a batch script that sets WORLD_SIZE to 4 and starts a step of 4 tasks": _batch_script(
+            "4", world_size="4"
+        ),
+        "a node list without counts of tasks": _slurm_facts(
+            (("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -49,17 +49,21 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "the second node": (
+        "MASTER_ADDR is the second node of the list": (
             sample_config_facts(source="slurm", machines=_NODES, master_addr="n2"),
             "MASTER_ADDR is n2, but rank 0 runs on n1, the first node of the list",
         )
     },
     silent_on={
-        "the first": sample_config_facts(source="slurm", machines=_NODES, master_addr="n1.cluster"),
-        "another interface": sample_config_facts(
+        "MASTER_ADDR is the first node, by its full name": sample_config_facts(
+            source="slurm", machines=_NODES, master_addr="n1.cluster"
+        ),
+        "MASTER_ADDR is the first node's name on another interface (`n1-ib`)": sample_config_facts(
             source="slurm", machines=_NODES, master_addr="n1-ib"
         ),
-        "an address": sample_config_facts(source="slurm", machines=_NODES, master_addr="10.0.0.1"),
+        "MASTER_ADDR is an IP address, whose node is not known": sample_config_facts(
+            source="slurm", machines=_NODES, master_addr="10.0.0.1"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

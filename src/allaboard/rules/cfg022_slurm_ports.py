@@ -123,25 +123,31 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "srun's own": (
+        "MASTER_PORT is the port that srun itself uses": (
             _facts("36821", SLURM_SRUN_COMM_PORT="36821"),
             "MASTER_PORT is 36821, which srun itself uses",
         ),
-        "reserved": (
+        "MASTER_PORT is among the ports that are reserved for MPI": (
             _facts("12005", SLURM_STEP_RESV_PORTS="12001-12008"),
             "MASTER_PORT is 12005, which Slurm has reserved for MPI",
         ),
-        "an array": (
+        "tasks of a job array whose torchruns all take port 29500": (
             _array_script("0-7", {"nproc_per_node": "2"}),
             "tasks of the job array on the same node all use port 29500",
         ),
     },
     silent_on={
-        "beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008"),
-        "one task at a time": _array_script("0-7%1"),
-        "an array with one task": _array_script("3"),
-        "any free port": _array_script("0-7", {"standalone": "1"}),
-        "a port that the shell computes": _array_script("0-7", {"master_port": ""}),
+        "MASTER_PORT is outside the reserved ports": _facts(
+            "29500", SLURM_STEP_RESV_PORTS="12001-12008"
+        ),
+        "a job array that runs one task at a time": _array_script("0-7%1"),
+        "a job array with a single task": _array_script("3"),
+        "a job array whose torchruns take any free port (`--standalone`)": _array_script(
+            "0-7", {"standalone": "1"}
+        ),
+        "a job array with a port that the shell computes": _array_script(
+            "0-7", {"master_port": ""}
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -72,14 +72,14 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "an argument and the environment": (
+        "the script passes rank 0, and RANK in the environment is 1": (
             _facts(
                 Value("0", Origin(flag="init_process_group(rank=)", file="train.py", line=3)),
                 Value("1", Origin(variable="RANK")),
             ),
             "rank: init_process_group(rank=) says '0' and is used; RANK says '1'",
         ),
-        "Open MPI's and torch's": (
+        "Open MPI's variable says rank 1, and RANK says 0": (
             _facts(
                 Value("1", Origin(variable="OMPI_COMM_WORLD_RANK")),
                 Value("0", Origin(variable="RANK")),
@@ -87,7 +87,7 @@ RULE = Rule(
             "rank: OMPI_COMM_WORLD_RANK says '1' and is used; RANK says '0'",
         ),
     },
-    silent_on={"one source": sample_config_facts(rank="0")},
+    silent_on={"only one source gives the rank": sample_config_facts(rank="0")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -95,29 +95,34 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "no address": (
+        "two nodes without a rendezvous address": (
             _flags(nnodes="2"),
             "2 nodes but no rendezvous address: each node waits at its own 127.0.0.1",
         ),
-        "standalone": (
+        "`--standalone` together with two nodes": (
             _flags(nnodes="2", standalone="1"),
             "--standalone with 2 nodes: each node trains alone",
         ),
-        "no node rank": (
+        "a static rendezvous of two nodes without `--node-rank`": (
             _flags(nnodes="2", master_addr="a"),
             "2 nodes with a static rendezvous but no --node-rank: every node is node 0",
         ),
-        "a job without an operator": (
+        "a plain Kubernetes Job of two nodes without a rendezvous address": (
             _job_manifest("Job"),
             "2 nodes but no rendezvous address: each node waits at its own 127.0.0.1",
         ),
-        "not a number": (sample_config_facts(problems=(_BAD_NNODES,)), "--nnodes cannot be 'two'"),
+        "`--nnodes` is a word instead of a number": (
+            sample_config_facts(problems=(_BAD_NNODES,)),
+            "--nnodes cannot be 'two'",
+        ),
     },
     silent_on={
-        "one node": _flags(nnodes="1"),
-        "c10d": _flags(nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"),
-        "elastic from one": _flags(nnodes="1:4"),
-        "a job whose operator sets the address": _job_manifest("TrainJob"),
+        "torchrun on one node": _flags(nnodes="1"),
+        "two nodes with a c10d rendezvous and its endpoint": _flags(
+            nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"
+        ),
+        "an elastic job of 1 to 4 nodes, which may start with one": _flags(nnodes="1:4"),
+        "a TrainJob of two nodes, whose operator sets the address": _job_manifest("TrainJob"),
         "a node rank that the shell computes": _flags(nnodes="2", master_addr="a", node_rank=""),
     },
     since="0.1",

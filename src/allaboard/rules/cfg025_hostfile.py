@@ -76,20 +76,20 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "bare number": (
+        "a bare number of slots after the host's name": (
             sample_config_facts(problems=(_BARE_NUMBER,)),
             "the hostfile's line 2 has a bare number '4'",
         ),
-        "twice": (
+        "one host on two lines with different slots": (
             sample_config_facts("hostfile", source="hostfile", machines=(("a", 4), ("a", 2))),
             "the host a is listed twice, with 4 and with 2 slots",
         ),
     },
     silent_on={
-        "one line a host": sample_config_facts(
+        "one line for each host, with its slots": sample_config_facts(
             "hostfile", source="hostfile", machines=(("a", 4), ("b", 4))
         ),
-        "one line a slot": sample_config_facts(
+        "one line for each process, without slots": sample_config_facts(
             "hostfile", source="hostfile", machines=(("a", 0), ("a", 0))
         ),
     },

@@ -93,15 +93,17 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "a web proxy": (
+        "`http_proxy` is set, and no worker is exempt": (
             _facts(http_proxy="http://proxy:3128"),
             "http_proxy is set, and gRPC would send w0 and 1 more through that proxy",
         )
     },
     silent_on={
-        "exempt": _facts(http_proxy="http://proxy:3128", no_proxy="localhost,w0,w1"),
-        "capitals": _facts(HTTP_PROXY="http://proxy:3128"),
-        "PyTorch": sample_config_facts(
+        "`no_proxy` exempts all workers": _facts(
+            http_proxy="http://proxy:3128", no_proxy="localhost,w0,w1"
+        ),
+        "HTTP_PROXY in capitals, which gRPC does not read": _facts(HTTP_PROXY="http://proxy:3128"),
+        "a PyTorch job, which does not use gRPC": sample_config_facts(
             master_addr="a", framework="pytorch", variables={"http_proxy": "http://proxy:3128"}
         ),
     },

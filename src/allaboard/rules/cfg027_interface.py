@@ -154,30 +154,32 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "gloo": (
+        "GLOO_SOCKET_IFNAME names an interface that the host lacks": (
             _facts(GLOO_SOCKET_IFNAME="eth0"),
             "GLOO_SOCKET_IFNAME names 'eth0'; this host has no such interface",
         ),
-        "NCCL's exclusions, given to gloo": (
+        "GLOO_SOCKET_IFNAME is written in NCCL's notation for exclusions": (
             _facts(GLOO_SOCKET_IFNAME="^docker0,lo"),
             "GLOO_SOCKET_IFNAME is '^docker0,lo': gloo takes names of interfaces alone, while ^ and = are "
             "NCCL's notation",
         ),
-        "loopback of several hosts": (
+        "NCCL_SOCKET_IFNAME is `lo` in a job on two nodes": (
             _script("2", "10.0.0.4"),
             "NCCL_SOCKET_IFNAME is lo, the loopback interface, which cannot join 2 hosts",
         ),
-        "NCCL": (
+        "NCCL_SOCKET_IFNAME names an interface that the host lacks": (
             _facts(NCCL_SOCKET_IFNAME="ib0"),
             "NCCL_SOCKET_IFNAME names 'ib0'; this host has no such interface",
         ),
     },
     silent_on={
-        "loopback on one host": _script("1", "10.0.0.4"),
-        "loopback where all meet": _script("2", "127.0.0.1"),
-        "a prefix, for NCCL": _facts(NCCL_SOCKET_IFNAME="ens"),
-        "an exclusion": _facts(NCCL_SOCKET_IFNAME="^docker0,lo"),
-        "it is there": _facts(GLOO_SOCKET_IFNAME="ens5"),
+        "NCCL_SOCKET_IFNAME is `lo` in a job on one node": _script("1", "10.0.0.4"),
+        "NCCL_SOCKET_IFNAME is `lo`, and the ranks meet at 127.0.0.1": _script("2", "127.0.0.1"),
+        "NCCL_SOCKET_IFNAME is the prefix of an interface's name": _facts(NCCL_SOCKET_IFNAME="ens"),
+        "NCCL_SOCKET_IFNAME excludes interfaces with `^`": _facts(NCCL_SOCKET_IFNAME="^docker0,lo"),
+        "GLOO_SOCKET_IFNAME names an interface that the host has": _facts(
+            GLOO_SOCKET_IFNAME="ens5"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -80,18 +80,20 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "a word": (
+        "NCCL_IB_DISABLE is a word instead of a number": (
             _facts(NCCL_IB_DISABLE="true"),
             "NCCL_IB_DISABLE is 'true'; NCCL reads a number there",
         ),
-        "no such device": (
+        "NCCL_IB_HCA names a device that the host lacks": (
             _facts(("mlx5_0",), NCCL_IB_HCA="mlx4_0"),
             "NCCL_IB_HCA names 'mlx4_0'; this host has mlx5_0",
         ),
     },
     silent_on={
-        "a prefix": _facts(("mlx5_0",), NCCL_IB_HCA="mlx5"),
-        "switched off": _facts(NCCL_IB_HCA="mlx5", NCCL_IB_DISABLE="1"),
+        "NCCL_IB_HCA is the prefix of a device's name": _facts(("mlx5_0",), NCCL_IB_HCA="mlx5"),
+        "NCCL_IB_HCA names a device while InfiniBand is switched off": _facts(
+            NCCL_IB_HCA="mlx5", NCCL_IB_DISABLE="1"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

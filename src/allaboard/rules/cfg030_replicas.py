@@ -250,34 +250,36 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "too few pods": (
+        "a PyTorchJob of 3 pods with WORLD_SIZE=4": (
             _pytorch_job("3", "4"),
             "WORLD_SIZE is 4, but PyTorchJob mnist starts 3 pods",
         ),
-        "a Pod more than they expect": (
+        "three Pods whose torchruns expect two nodes": (
             _pods("2", "w0", "w0", "w0"),
             "--nnodes is 2, but 3 pods meet at one place: Pod w0 and others of these files",
         ),
-        "a Pod without the others": (
+        "a single Pod whose torchrun expects two nodes": (
             _pods("2", "w0"),
             "--nnodes is 2 in Pod w0, but it is the only one in the given files",
         ),
-        "too few slots": (
+        "mpirun starts 16 processes in an MPIJob of 8 slots": (
             _mpi_job("16"),
             "-np 16 asks for 16 processes, but MPIJob mnist has 8 slots: 2 workers of 4",
         ),
-        "a negative number": (
+        "a negative number of replicas": (
             _pytorch_job("-2", "4"),
             "PyTorchJob mnist has -2 Worker replicas; it must be at least 0",
         ),
     },
     silent_on={
-        "Pods that are the nodes": _pods("2", "w0", "w0"),
-        "two jobs of Pods": _pods("2", "a", "a", "b", "b"),
-        "equal": _pytorch_job("4", "4"),
-        "processes in each": _pytorch_job("2", "16", per="8"),
-        "as many slots": _mpi_job("8"),
-        "more on purpose": _mpi_job("16", "--oversubscribe"),
+        "two Pods whose torchruns expect two nodes": _pods("2", "w0", "w0"),
+        "four Pods that are two jobs of two nodes": _pods("2", "a", "a", "b", "b"),
+        "a PyTorchJob of 4 pods with WORLD_SIZE=4": _pytorch_job("4", "4"),
+        "two pods of 8 processes each, with WORLD_SIZE=16": _pytorch_job("2", "16", per="8"),
+        "mpirun starts 8 processes in an MPIJob of 8 slots": _mpi_job("8"),
+        "mpirun starts more processes than slots on purpose (`--oversubscribe`)": _mpi_job(
+            "16", "--oversubscribe"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -267,32 +267,36 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "missing": (
+        "a StatefulSet names a service that is in none of the files": (
             _facts(()),
             "the pods of StatefulSet train take their names from the service 'train', which is not "
             "in the given files",
         ),
-        "not headless": (
+        "the service of a StatefulSet is not headless": (
             _facts((Service(name="train"),)),
             "the service 'train' is not headless, so the pod names of StatefulSet train do not resolve",
         ),
-        "a store behind a service": (
+        "torchrun's rendezvous endpoint is a service that is not headless": (
             _store_behind(headless=False),
             "no torchrun serves the store: 'meet' is a service that is not headless, and no pod of Pod "
             "lm-0 has its address",
         ),
-        "others selected": (
+        "the headless service selects other pods than those of the StatefulSet": (
             _facts((Service(name="train", headless=True, selector={"app": "serve"}),)),
             "the service 'train' selects pods with app=serve, but those of StatefulSet train have "
             "app=train: their names do not resolve",
         ),
     },
     silent_on={
-        "a store behind a headless service": _store_behind(headless=True),
-        "a pod that is to serve the store": _store_behind(False, "--rdzv_conf=is_host=1"),
-        "headless": _facts((Service(name="train", headless=True),)),
-        "selected": _facts((Service(name="train", headless=True, selector={"app": "train"}),)),
-        "by the controller's own label": _facts(
+        "torchrun's rendezvous endpoint is a headless service": _store_behind(headless=True),
+        "a pod that serves the store because of `--rdzv_conf=is_host=1`": _store_behind(
+            False, "--rdzv_conf=is_host=1"
+        ),
+        "the service of a StatefulSet is headless": _facts((Service(name="train", headless=True),)),
+        "the headless service selects the pods of the StatefulSet": _facts(
+            (Service(name="train", headless=True, selector={"app": "train"}),)
+        ),
+        "the headless service selects by a label that Kubernetes sets itself": _facts(
             (
                 Service(
                     name="train",

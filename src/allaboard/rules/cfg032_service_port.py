@@ -92,19 +92,19 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "another port": (
+        "the service forwards another port than MASTER_PORT": (
             _facts("23456"),
             "MASTER_PORT is 29500, but the service 'master' forwards 23456",
         ),
-        "another target": (
+        "the service forwards MASTER_PORT to another port of the pod": (
             _facts("29500", "8080"),
             "the service 'master' forwards port 29500 to 8080, but rank 0 listens on 29500",
         ),
     },
     silent_on={
-        "the same": _facts("29500", "29500"),
-        "headless": _facts("23456", headless=True),
-        "a named target": _facts("29500", "rdzv"),
+        "the service forwards MASTER_PORT to the same port": _facts("29500", "29500"),
+        "a headless service, which forwards no port": _facts("23456", headless=True),
+        "the service forwards MASTER_PORT to a port that is given by name": _facts("29500", "rdzv"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -251,55 +251,61 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "a numbered pod of a Deployment": (
+        "MASTER_ADDR is a numbered pod of a Deployment": (
             _facts("mnist-0.train", kind="Deployment"),
             "MASTER_ADDR is mnist-0.train, but the pods of a Deployment have random names",
         ),
-        "no subdomain": (
+        "MASTER_ADDR is a pod's name, and the pods have no subdomain": (
             _facts("mnist-0", subdomain=""),
             "MASTER_ADDR is mnist-0, but the pods have no subdomain, so their names do not resolve",
         ),
-        "another subdomain": (
+        "MASTER_ADDR is a pod's name with another subdomain than the pods'": (
             _facts("mnist-0.svc"),
             "MASTER_ADDR is mnist-0.svc, but the pods' names end in .train",
         ),
-        "not indexed": (
+        "MASTER_ADDR is a numbered pod of a Job that is not indexed": (
             _facts("mnist-0.train", indexed=False),
             "MASTER_ADDR is mnist-0.train, but the Job is not indexed, so its pods have random names",
         ),
-        "misspelt": (
+        "MASTER_ADDR is a pod's name that is misspelt": (
             _facts("minst-0.train"),
             "MASTER_ADDR is minst-0.train, but the pods are named mnist-0 and so on",
         ),
-        "no such role in the JobSet": (
+        "MASTER_ADDR names a role that the JobSet does not have": (
             _job_set("train-worker-0-0.train"),
             "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train and so on",
         ),
-        "the role for the JobSet's service": (
+        "MASTER_ADDR has the role's name in place of the JobSet's service": (
             _job_set("train-workers-0-0.train-workers"),
             "MASTER_ADDR is train-workers-0-0.train-workers, but the pods' names end in .train",
         ),
-        "no such task in Volcano's Job": (
+        "MASTER_ADDR names a task that Volcano's Job does not have": (
             _volcano("digits-chief-0.digits"),
             "MASTER_ADDR is digits-chief-0.digits, but its tasks are master, worker",
         ),
-        "Volcano's pod without its service": (
+        "MASTER_ADDR is a pod of Volcano's Job without the name of its service": (
             _volcano("digits-master-0"),
             "MASTER_ADDR is digits-master-0, but the pods' names resolve only with .digits, their service",
         ),
     },
     silent_on={
-        "a service for a Deployment": _facts("mnist.train", kind="Deployment"),
+        "the name of a service, without a pod's number, for a Deployment": _facts(
+            "mnist.train", kind="Deployment"
+        ),
         "a numbered pod of a StatefulSet of another name": _facts(
             "other-0.train", kind="Deployment"
         ),
-        "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
-        "a service of its own": _facts("master"),
-        "another workload's pod": _facts("coordinator-0.train"),
-        "a pod of the JobSet": _job_set("train-workers-0-3.train.default.svc"),
+        "a pod's full name with its service and the cluster's domain": _facts(
+            "mnist-0.train.default.svc.cluster.local"
+        ),
+        "a single name, which may be a service": _facts("master"),
+        "a pod of another workload": _facts("coordinator-0.train"),
+        "a pod of the JobSet with the JobSet's service": _job_set(
+            "train-workers-0-3.train.default.svc"
+        ),
         "a pod of another JobSet": _job_set("other-workers-0-0.other"),
-        "a pod of Volcano's Job": _volcano("digits-master-0.digits"),
-        "another host beside Volcano's Job": _volcano("store-0"),
+        "a pod of Volcano's Job with the name of its service": _volcano("digits-master-0.digits"),
+        "a host that is no pod of Volcano's Job": _volcano("store-0"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -89,25 +89,27 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "RANK": (
+        "RANK=0 in the template of three pods": (
             _facts("3"),
             "all 3 pods of PyTorchJob mnist Worker get RANK=0: all of them are the same member",
         ),
-        "a node rank": (
+        "`--node-rank=0` in the template of four pods": (
             _torchrun_pods("--nnodes=4", "--node-rank=0", "--master-addr=train-0.train"),
             "all 4 pods of StatefulSet train get --node-rank=0: all of them are the same member",
         ),
     },
     silent_on={
-        "one pod": _facts("1"),
-        "c10d assigns the numbers": _torchrun_pods(
+        "RANK=0 in the template of a single pod": _facts("1"),
+        "`--node-rank=0` with a c10d rendezvous, which assigns the numbers itself": _torchrun_pods(
             "--nnodes=4", "--node-rank=0", "--rdzv-backend=c10d"
         ),
-        "each pod alone": _torchrun_pods("--nnodes=1", "--node-rank=0"),
-        "taken from the pod's name": _torchrun_pods(
+        "`--node-rank=0` in pods that each run a job of one node": _torchrun_pods(
+            "--nnodes=1", "--node-rank=0"
+        ),
+        "`--node-rank` is taken from the pod's name": _torchrun_pods(
             "--nnodes=4", "--node-rank=\0", "--master-addr=train-0.train"
         ),
-        "a variable that is rightly the same": _facts("3", "WORLD_SIZE", "4"),
+        "WORLD_SIZE, which is rightly the same in all pods": _facts("3", "WORLD_SIZE", "4"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -49,14 +49,14 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "PyTorchJob": (
+        "a PyTorchJob whose container is called `trainer`": (
             _facts("PyTorchJob", "trainer"),
             "PyTorchJob mnist Worker has no container 'pytorch': it has trainer",
         )
     },
     silent_on={
-        "the right name": _facts("TFJob", "tensorflow"),
-        "a plain Job": _facts("Job", "trainer"),
+        "a TFJob whose container is called `tensorflow`": _facts("TFJob", "tensorflow"),
+        "a plain Job, whose container may have any name": _facts("Job", "trainer"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -52,15 +52,15 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "n9 and n10": (
+        "hosts n9 and n10, which sort differently as text": (
             _facts("n9", "n10"),
             "SlurmClusterResolver would take n10 for host 0, which in Slurm is n9; "
             "this matters to TensorFlow only",
         )
     },
     silent_on={
-        "leading zeros": _facts("n09", "n10"),
-        "PyTorch": _facts("n9", "n10", framework="pytorch"),
+        "hosts n09 and n10, with leading zeros": _facts("n09", "n10"),
+        "a PyTorch job on hosts n9 and n10": _facts("n9", "n10", framework="pytorch"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

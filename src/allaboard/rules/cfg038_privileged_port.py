@@ -73,16 +73,16 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "a task of a cluster": (
+        "a worker with port 80": (
             sample_config_facts(cluster={"worker": ["a:80"]}, task=("worker", 0)),
             "worker 0 has port 80, which only root may bind",
         ),
-        "the store": (
+        "MASTER_PORT is 443": (
             sample_config_facts(master_addr="a", master_port="443"),
             "MASTER_PORT is 443, which only root may bind",
         ),
     },
-    silent_on={"1024": sample_config_facts(master_addr="a", master_port="1024")},
+    silent_on={"MASTER_PORT is 1024": sample_config_facts(master_addr="a", master_port="1024")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

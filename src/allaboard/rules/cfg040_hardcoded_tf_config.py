@@ -231,35 +231,39 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "every process is worker 0": (
+        "the index is 0 in a cluster of two hosts": (
             _script("0"),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         ),
-        "one for each machine, in one script": (
+        "one script sets TF_CONFIG for worker 0 and then for worker 1": (
             ScriptFacts(source=_TWO),
             "TF_CONFIG is set twice, and the second replaces the first: every process that runs the "
             "script is worker 1",
         ),
-        "of hosts from outside": (
+        "the hosts are arguments, and the index is fixed": (
             ScriptFacts(source=_HOSTS),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         ),
     },
     silent_on={
-        "a process for each": ScriptFacts(
+        "a script that starts another script between its two TF_CONFIGs": ScriptFacts(
             source=_TWO.replace("# then", "Popen(['python', 'w.py'])")
         ),
-        "one of the two": ScriptFacts(
+        "a TF_CONFIG in each of two branches, of which one runs": ScriptFacts(
             source="import json, os, sys\nif sys.argv[1] == '0':\n    "
             + _TWO.partition("\n")[2].replace("# then\n", "else:\n    ")
         ),
-        "hosts and index from outside": ScriptFacts(source=_HOSTS.replace(": 0", ": int(argv[2])")),
-        "a worker alone": ScriptFacts(source=_HOSTS.replace("argv[1].split()", "[argv[1]]")),
-        "the chief of hosts from outside": ScriptFacts(
+        "the hosts and the index are arguments": ScriptFacts(
+            source=_HOSTS.replace(": 0", ": int(argv[2])")
+        ),
+        "a cluster of one worker": ScriptFacts(
+            source=_HOSTS.replace("argv[1].split()", "[argv[1]]")
+        ),
+        "a script for the chief alone, with hosts from an argument": ScriptFacts(
             source=_HOSTS.replace('"type": "worker"', '"type": "chief"')
         ),
-        "index from outside": _script("int(os.environ['I'])"),
-        "one machine": _script("0", "localhost", "localhost"),
+        "the index comes from an environment variable": _script("int(os.environ['I'])"),
+        "two workers on localhost": _script("0", "localhost", "localhost"),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

@@ -79,21 +79,23 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "after it": (
+        "TF_CONFIG is set after the strategy is created": (
             ScriptFacts(source=_IMPORT + _MAKE + _SET),
             "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
         ),
-        "in a function that is called later": (
+        "TF_CONFIG is set in a function that is called after the strategy is created": (
             ScriptFacts(source=_IMPORT + _MAKE + _IN_FUNCTION + "configure()\n"),
             "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
         ),
     },
     silent_on={
-        "in a function that is called first": ScriptFacts(
+        "TF_CONFIG is set in a function that is called before the strategy is created": ScriptFacts(
             source=_IMPORT + _IN_FUNCTION + "configure()\n" + _MAKE
         ),
-        "after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE),
-        "in a notebook, for a script that it starts": ScriptFacts(
+        "TF_CONFIG is set after the import of TensorFlow, but before the strategy": ScriptFacts(
+            source=_IMPORT + _SET + _MAKE
+        ),
+        "a notebook sets TF_CONFIG, perhaps for a script that it starts": ScriptFacts(
             source=_IMPORT + _MAKE + _SET, is_notebook=True
         ),
     },

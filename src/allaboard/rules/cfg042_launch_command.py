@@ -162,40 +162,55 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "slots": (sample_config_facts("shell", problems=(_TOO_FEW_SLOTS,)), _TOO_FEW_SLOTS.message),
-        "a larger step": (
+        "mpirun asks for 8 processes on hosts with 4 slots": (
+            sample_config_facts("shell", problems=(_TOO_FEW_SLOTS,)),
+            _TOO_FEW_SLOTS.message,
+        ),
+        "srun asks for 4 nodes in an allocation of 2": (
             _facts("2", {"nnodes": "4"}, nnodes="2"),
             "srun asks for 4 nodes, but the allocation has 2: srun fails",
         ),
-        "more nodes than there are": (
+        "torchrun waits for 4 nodes in an allocation of 2": (
             _facts("2", {}, nnodes="4"),
             "torchrun waits for 4 nodes, but there are 2",
         ),
-        "set up for one": (
+        "srun starts torchrun on 2 nodes without `--nnodes`": (
             _facts("2", {}, nproc_per_node="4"),
             "torchrun is started on 2 nodes but set up for one: each of them trains alone",
         ),
-        "one node too many": (
+        "srun starts torchrun on 3 nodes with `--nnodes=2`": (
             _facts("3", {}, nnodes="2", rdzv_backend="c10d"),
             "torchrun is started on 3 nodes, but --nnodes is 2: one of them has no place in the job",
         ),
-        "every node has rank 0": (
+        "srun starts torchrun on 2 nodes with `--node-rank=0`": (
             _facts("2", {}, nnodes="2", node_rank="0"),
             "--node-rank is 0 on each of the 2 nodes, which srun starts with one command",
         ),
     },
     silent_on={
-        "as many": _facts("2", {}, nnodes="2"),
-        "a smaller step": _facts("4", {"nnodes": "2"}, nnodes="2"),
-        "a step with one node": _facts("4", {"nnodes": "1"}, nnodes="1"),
-        "elastic": _facts("4", {}, nnodes="2:4"),
-        "a range of nodes": _facts("2-4", {"nnodes": "4"}, nnodes="4"),
+        "torchrun waits for 2 nodes in an allocation of 2": _facts("2", {}, nnodes="2"),
+        "a step of 2 nodes in an allocation of 4, with `--nnodes=2`": _facts(
+            "4", {"nnodes": "2"}, nnodes="2"
+        ),
+        "a step of one node in an allocation of 4, with `--nnodes=1`": _facts(
+            "4", {"nnodes": "1"}, nnodes="1"
+        ),
+        "an elastic torchrun of 2 to 4 nodes in an allocation of 4": _facts("4", {}, nnodes="2:4"),
+        "an allocation of 2 to 4 nodes, and torchrun waits for 4": _facts(
+            "2-4", {"nnodes": "4"}, nnodes="4"
+        ),
         "a number of nodes that the shell computes": _facts("2", {}, nnodes=""),
         "a node rank that the shell computes": _facts("2", {}, nnodes="2", node_rank=""),
-        "c10d assigns the numbers": _facts("2", {}, nnodes="2", node_rank="0", rdzv_backend="c10d"),
-        "elastic up to all": _facts("3", {}, nnodes="1:3"),
-        "not started by srun": _facts("3", None, nnodes="2", node_rank="0"),
-        "a step size that the shell computes": _facts("2", {"nnodes": ""}, nproc_per_node="4"),
+        "`--node-rank=0` with a c10d rendezvous, which assigns the numbers itself": _facts(
+            "2", {}, nnodes="2", node_rank="0", rdzv_backend="c10d"
+        ),
+        "an elastic torchrun of 1 to 3 nodes in an allocation of 3": _facts("3", {}, nnodes="1:3"),
+        "torchrun with `--node-rank=0` that srun does not start": _facts(
+            "3", None, nnodes="2", node_rank="0"
+        ),
+        "a step whose number of nodes the shell computes": _facts(
+            "2", {"nnodes": ""}, nproc_per_node="4"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

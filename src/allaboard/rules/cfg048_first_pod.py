@@ -92,22 +92,22 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "the second pod": (
+        "the ranks meet at the second pod of a StatefulSet": (
             _facts("train-1.train.default.svc"),
             "MASTER_ADDR is train-1.train.default.svc, but rank 0 runs in train-0: each pod's rank is the "
             "number in its name",
         ),
     },
     silent_on={
-        "the first": _facts("train-0.train"),
-        "another workload's pod": _facts("head-1.head"),
-        "ranks that are computed": _facts(
+        "the ranks meet at the first pod": _facts("train-0.train"),
+        "the ranks meet at a pod of another workload": _facts("head-1.head"),
+        "ranks that the command computes from the pod's number": _facts(
             "train-1.train", "RANK=$((2 - ${HOSTNAME##*-})) python t.py"
         ),
-        "c10d": _facts(
+        "a c10d rendezvous, whose endpoint may be any pod": _facts(
             "train-1.train", "torchrun --rdzv-backend=c10d --node-rank=${HOSTNAME##*-} t.py"
         ),
-        "ordinals from 1": _facts("train-1.train", first_ordinal="1"),
+        "a StatefulSet whose pods are numbered from 1": _facts("train-1.train", first_ordinal="1"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

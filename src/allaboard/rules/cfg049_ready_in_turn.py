@@ -129,26 +129,34 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "a file of the first step": (
+        "a readiness probe for a file that the first training step writes": (
             _facts(_STEP_FILE_PROBE),
             "StatefulSet train starts its pods one after the other, but a pod seems to become ready only "
             "once it trains: pod 1 is never started",
         ),
-        "the meeting port": (
+        "a readiness probe on the port that only rank 0 opens": (
             _facts(port="29500"),
             "StatefulSet train starts its pods one after the other, but a pod becomes ready only once port "
             "29500 is open, which only rank 0 opens: pod 2 is never started",
         ),
     },
     silent_on={
-        "all at once": _facts(_STEP_FILE_PROBE, "29500", at_once=True),
-        "no probe": _facts(),
-        "ready before it trains": _facts("test -f /tmp/ready"),
-        "a process that runs": _facts("pgrep -f train.py"),
-        "another port": _facts(port="8080"),
-        "two pods only": _facts(port="29500", pod_count="2", size="2"),
-        "one pod": _facts(_STEP_FILE_PROBE, "29500", pod_count="1", size="1"),
-        "each pod for itself": _facts(_STEP_FILE_PROBE, "29500", size="1"),
+        "a StatefulSet that starts all pods at once": _facts(
+            _STEP_FILE_PROBE, "29500", at_once=True
+        ),
+        "pods without a readiness probe": _facts(),
+        "a readiness probe for a file that need not wait for training": _facts(
+            "test -f /tmp/ready"
+        ),
+        "a readiness probe that asks whether the process runs": _facts("pgrep -f train.py"),
+        "a readiness probe on another port than MASTER_PORT": _facts(port="8080"),
+        "two pods with a probe on MASTER_PORT: rank 0 opens it before the second starts": _facts(
+            port="29500", pod_count="2", size="2"
+        ),
+        "a StatefulSet of one pod": _facts(_STEP_FILE_PROBE, "29500", pod_count="1", size="1"),
+        "four pods that each train alone (WORLD_SIZE=1)": _facts(
+            _STEP_FILE_PROBE, "29500", size="1"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -148,25 +148,29 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "Istio by the namespace": (
+        "the namespace asks Istio for a proxy": (
             _facts(_ISTIO),
             "Istio puts a proxy into the pods of PyTorchJob lm: its namespace asks for that",
         ),
-        "Linkerd by the namespace": (
+        "the namespace asks Linkerd for a proxy": (
             _facts({"linkerd.io/inject": "enabled"}),
             "Linkerd puts a proxy into the pods of PyTorchJob lm: its namespace asks for that",
         ),
-        "Istio by the pod": (
+        "the pod template asks Istio for a proxy": (
             _facts({}, {"sidecar.istio.io/inject": "true"}),
             "Istio puts a proxy into the pods of PyTorchJob lm: its pod template asks for that",
         ),
     },
     silent_on={
-        "switched off in the pods": _facts(_ISTIO, {"sidecar.istio.io/inject": "false"}),
-        "another namespace": _facts(_ISTIO, namespace="other"),
-        "injection disabled": _facts({"istio-injection": "disabled"}),
-        "no proxy in the pods (ambient)": _facts({"istio.io/dataplane-mode": "ambient"}),
-        "ports that the proxy leaves alone": _facts(
+        "the pod template switches the proxy off": _facts(
+            _ISTIO, {"sidecar.istio.io/inject": "false"}
+        ),
+        "the job is in another namespace": _facts(_ISTIO, namespace="other"),
+        "the namespace has injection disabled": _facts({"istio-injection": "disabled"}),
+        "Istio's ambient mode, which puts no proxy into the pods": _facts(
+            {"istio.io/dataplane-mode": "ambient"}
+        ),
+        "the pod template keeps the job's port away from the proxy": _facts(
             _ISTIO, {"traffic.sidecar.istio.io/excludeOutboundPorts": "23456"}
         ),
     },

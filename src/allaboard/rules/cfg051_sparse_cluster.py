@@ -45,13 +45,13 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "switched on": (
+        "a TFJob with `enableDynamicWorker`": (
             _facts(True),
             "TFJob ads has enableDynamicWorker: its operator writes sparseCluster into TF_CONFIG, which "
             "TensorFlow does not read",
         ),
     },
-    silent_on={"switched off": _facts(False)},
+    silent_on={"a TFJob without `enableDynamicWorker`": _facts(False)},
     since="0.1",
     unstaged="needs the training operator: the corpus in tests/corpus stages the manifest",
 )

@@ -155,41 +155,47 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "the operator's number": (
+        "a PyTorchJob with `nprocPerNode: 4` and 2 GPUs in a container": (
             _job("4", "2"),
             "PyTorchJob mnist starts 4 processes in each Worker pod, but its container has 2 GPUs",
         ),
-        "torchrun's flag": (
+        "torchrun with `--nproc-per-node=4` and 1 GPU in the container": (
             _without_operator(_job("", "1", *_TORCHRUN), "JobSet"),
             "JobSet mnist starts 4 processes in each Worker pod, but its container has 1 GPU",
         ),
-        "torchrun, which takes the operator's number": (
+        "torchrun without a flag, `nprocPerNode: 8` and 4 GPUs": (
             _job("8", "4", "torchrun", "train.py"),
             "PyTorchJob mnist starts 8 processes in each Worker pod, but its container has 4 GPUs",
         ),
-        "slots of an MPIJob": (
+        "an MPIJob with 8 slots per worker and 4 GPUs": (
             _job("8", "4", kind="MPIJob"),
             "MPIJob mnist starts 8 processes in each Worker pod, but its container has 4 GPUs",
         ),
-        "DeepSpeed's flag": (
+        "deepspeed with `--num_gpus=4` and 2 GPUs": (
             _without_operator(_job("", "2", "deepspeed", "--num_gpus=4", "train.py"), "Job"),
             "Job mnist starts 4 processes in each Worker pod, but its container has 2 GPUs",
         ),
     },
     silent_on={
-        "as many": _job("4", "4"),
-        "fewer": _job("2", "4"),
-        "as many as there are": _job("auto", "2", "torchrun", "train.py"),
-        "no GPU": _job("4", ""),
-        "no GPU, as a number": _job("4", "0"),
-        "gloo by an argument": _job("4", "1", *_TORCHRUN, "--backend=gloo"),
-        "gloo by a variable": _job("4", "1", env={"BACKEND": "gloo"}),
-        "MPS": _job("4", "1", env={"CUDA_MPS_PIPE_DIRECTORY": "/mps"}),
-        "one process, whatever the operator's number is": _job("4", "1", "python", "train.py"),
-        "the flag counts, not the operator's number": _job(
+        "4 processes and 4 GPUs": _job("4", "4"),
+        "2 processes and 4 GPUs": _job("2", "4"),
+        "`nprocPerNode: auto`, which means as many as there are GPUs": _job(
+            "auto", "2", "torchrun", "train.py"
+        ),
+        "a container without a limit for GPUs": _job("4", ""),
+        "a container with a limit of 0 GPUs": _job("4", "0"),
+        "`--backend=gloo`, which does not need GPUs": _job("4", "1", *_TORCHRUN, "--backend=gloo"),
+        "the variable BACKEND=gloo": _job("4", "1", env={"BACKEND": "gloo"}),
+        "processes that share a GPU by NVIDIA's MPS": _job(
+            "4", "1", env={"CUDA_MPS_PIPE_DIRECTORY": "/mps"}
+        ),
+        "`python train.py`, one process whatever `nprocPerNode` says": _job(
+            "4", "1", "python", "train.py"
+        ),
+        "torchrun with `--nproc-per-node=2`, which overrides `nprocPerNode: 4`": _job(
             "4", "2", "torchrun", "--nproc-per-node=2", "train.py"
         ),
-        "a number that only a run could tell": _job(
+        "torchrun with a `--nproc-per-node` that only a run could tell": _job(
             "4", "2", "torchrun", "--nproc-per-node=", "train.py"
         ),
     },

@@ -93,19 +93,23 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
-        "a PyTorchJob": (
+        "PET_NNODES in a PyTorchJob": (
             _facts("PyTorchJob", "PET_NNODES"),
             "PET_NNODES in PyTorchJob bert has no effect: the operator appends its own value, which counts",
         ),
-        "a TrainJob": (
+        "PET_MASTER_PORT in a TrainJob": (
             _facts("TrainJob", "PET_MASTER_PORT", role=""),
             "PET_MASTER_PORT in TrainJob bert is refused: the variable is reserved",
         ),
     },
     silent_on={
-        "other variables": _facts("PyTorchJob", "NCCL_DEBUG", "PET_MAX_RESTARTS"),
-        "a Job, which no operator completes": _facts("Job", "PET_NNODES"),
-        "a PyTorchJob of workers alone": _facts("PyTorchJob", "PET_NODE_RANK", role="Worker"),
+        "variables that the operator leaves alone": _facts(
+            "PyTorchJob", "NCCL_DEBUG", "PET_MAX_RESTARTS"
+        ),
+        "PET_NNODES in a plain Job, which has no operator": _facts("Job", "PET_NNODES"),
+        "PET_NODE_RANK in a PyTorchJob that has only workers": _facts(
+            "PyTorchJob", "PET_NODE_RANK", role="Worker"
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

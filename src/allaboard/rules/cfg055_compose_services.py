@@ -47,8 +47,13 @@ RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"localhost": (sample_config_facts("compose", problems=(_PROBLEM,)), _MESSAGE)},
-    silent_on={"nothing": sample_config_facts("compose")},
+    fires_on={
+        "the service of rank 1 has MASTER_ADDR=localhost": (
+            sample_config_facts("compose", problems=(_PROBLEM,)),
+            _MESSAGE,
+        )
+    },
+    silent_on={"a Compose file without such a problem": sample_config_facts("compose")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -21,7 +21,7 @@ def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
         reads=ManifestFacts,
         check=check,
         fires_on={case: (ManifestFacts(problems=(example,)), example.message)},
-        silent_on={"nothing": ManifestFacts()},
+        silent_on={"a manifest without such a problem": ManifestFacts()},
         since="0.1",
         unstaged="read from configuration: the corpus in tests/corpus stages it",
     )
@@ -39,7 +39,7 @@ missed.
 ## What to do
 Put the value in quotes.
 """,
-        case="a number",
+        case="an environment variable with a number as its value",
         example=Problem(
             kind="manifest.env",
             message="the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
@@ -58,7 +58,7 @@ no effect, because another one follows further down.
 ## What to do
 Merge the two. Strict readers refuse the document: `kubectl apply --validate=strict`.
 """,
-        case="replicas",
+        case="the key `replicas` appears twice in one mapping",
         example=Problem(
             kind="manifest.twice",
             message="the key 'replicas' appears twice in one mapping: the first one is ignored",
@@ -79,7 +79,7 @@ events.
 ## What to do
 Write the name as shown. The operator ignores upper and lower case.
 """,
-        case="a plural",
+        case="replicas called `Workers` instead of `Worker`",
         example=Problem(
             kind="manifest.role",
             message="TFJob mnist has replicas called 'Workers'; "

@@ -86,7 +86,7 @@ script without `set -e` prints one line and goes on.
 Remove the blank, move the comment above the command, or add the backslash.
 """,
         examples={
-            "a blank": Problem(
+            "a blank after the backslash at the end of a line": Problem(
                 kind="torn",
                 message="the command of torchrun ends here: there is a blank after the backslash, "
                 "and the options after it are lost",
@@ -95,7 +95,11 @@ Remove the blank, move the comment above the command, or add the backslash.
                 origin=Origin(file="run.sh", line=3, column=20),
             )
         },
-        silent_on={"a whole command": sample_config_facts("shell", nnodes="2", source="torchrun")},
+        silent_on={
+            "a launch command that is not interrupted": sample_config_facts(
+                "shell", nnodes="2", source="torchrun"
+            )
+        },
     ),
     "cfg045_late_directive": _rule(
         page="""An `#SBATCH` line is below the first command of its script.
@@ -109,9 +113,14 @@ torchrun waits for two.
 Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one off on purpose, write
 `##SBATCH`.
 """,
-        examples={"the nodes": _below("--nodes=2"), "the output": _below("--output=log")},
+        examples={
+            "`#SBATCH --nodes` below the first command": _below("--nodes=2"),
+            "`#SBATCH --output` below the first command": _below("--output=log"),
+        },
         silent_on={
-            "above the first command": sample_config_facts("shell", nnodes="2", source="slurm")
+            "all `#SBATCH` lines above the first command": sample_config_facts(
+                "shell", nnodes="2", source="slurm"
+            )
         },
         is_warning=lambda problem: problem.origin.flag not in _SIZES,
     ),
@@ -128,7 +137,7 @@ Put `&` after each of them, and `wait` after the last. Or start one script with 
 -n 2`.
 """,
         examples={
-            "no &": Problem(
+            "rank 0 is started without `&` before rank 1": Problem(
                 kind="in_turn",
                 message="rank 0 has to end before rank 1 is started in line 3, and waits for it to begin",
                 observed="python train.py",
@@ -137,7 +146,9 @@ Put `&` after each of them, and `wait` after the last. Or start one script with 
             )
         },
         silent_on={
-            "one member": sample_config_facts("shell", rank="0", world_size="2", source="torch_env")
+            "a script that starts a single rank": sample_config_facts(
+                "shell", rank="0", world_size="2", source="torch_env"
+            )
         },
     ),
     "cfg047_one_port": _rule(
@@ -152,7 +163,7 @@ the second one, whatever GPUs each of them has.
 Give each its own `--master-port`, or start each with `--standalone`, which takes a free port.
 """,
         examples={
-            "given twice": Problem(
+            "two torchruns with the same `--master-port`": Problem(
                 kind="one_port",
                 message="torchrun listens on port 29501, on which the torchrun of line 2 listens "
                 "at the same time",
@@ -162,7 +173,9 @@ Give each its own `--master-port`, or start each with `--standalone`, which take
             )
         },
         silent_on={
-            "one launcher": sample_config_facts("shell", master_port="29501", source="torchrun")
+            "a script that starts a single torchrun": sample_config_facts(
+                "shell", master_port="29501", source="torchrun"
+            )
         },
         # Without a port given, it depends on the version of torchrun.
         is_warning=lambda problem: not problem.origin.flag,

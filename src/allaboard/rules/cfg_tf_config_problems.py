@@ -84,7 +84,7 @@ file ate.
 Paste the corrected text. In scripts write `os.environ["TF_CONFIG"] = json.dumps({...})`; in shells put the
 JSON in single quotes.
 """,
-        case="a Python dict",
+        case="TF_CONFIG is a Python dict in single quotes",
         example=Problem(
             kind="tf_config.json",
             message="a single quote; JSON strings stand in double quotes",
@@ -94,7 +94,9 @@ JSON in single quotes.
         ),
         summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} is not JSON: {p.message}",
         silent_on={
-            "a cluster": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))
+            "a TF_CONFIG with a cluster and a task": sample_config_facts(
+                cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0)
+            )
         },
         fix=_corrected_text,
         drill=("tf-config-comma",),
@@ -111,7 +113,7 @@ late, with messages that do not name TF_CONFIG, or make the others hang.
 Bring the part named into the form shown: `cluster` maps each job to a list of `host:port`, and `task` holds
 this process's `type` and `index`.
 """,
-        case="one string",
+        case="the workers are one string instead of a list",
         example=Problem(
             kind="tf_config.shape",
             message="cluster.worker is one string, not a list",
@@ -121,7 +123,9 @@ this process's `type` and `index`.
         ),
         summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} {p.message}",
         silent_on={
-            "one worker": sample_config_facts(cluster={"worker": ["a:2222"]}, task=("worker", 0))
+            "a list with a single worker": sample_config_facts(
+                cluster={"worker": ["a:2222"]}, task=("worker", 0)
+            )
         },
     ),
     "cfg029_index_is_text": _rule(
@@ -135,7 +139,7 @@ saves.
 ## What to do
 Write the number without quotes.
 """,
-        case="a string",
+        case="the index is a string in quotes",
         example=Problem(
             kind="tf_config.index",
             message='task.index is the string "0"',
@@ -145,7 +149,9 @@ Write the number without quotes.
         ),
         summary=lambda p: f"TF_CONFIG's {p.message}; TensorFlow converts it, scripts often do not",
         silent_on={
-            "a number": sample_config_facts(cluster={"worker": ["a:1"]}, task=("worker", 0))
+            "the index is a number": sample_config_facts(
+                cluster={"worker": ["a:1"]}, task=("worker", 0)
+            )
         },
         severity=Severity.INFO,
     ),
@@ -160,7 +166,7 @@ is called `master`, so that name is right there.
 ## What to do
 Add `"environment": "cloud"` beside `cluster` and `task`, on every member.
 """,
-        case="no environment",
+        case="TF_CONFIG has no `environment`, and tf.contrib.learn reads it",
         example=Problem(
             kind="contrib_learn",
             message='TF_CONFIG has no "environment": tf.contrib.learn then trains alone',
@@ -170,7 +176,7 @@ Add `"environment": "cloud"` beside `cluster` and `task`, on every member.
         ),
         summary=lambda p: p.message,
         silent_on={
-            "read by another interface": sample_config_facts(
+            "a TF_CONFIG that tf.contrib.learn does not read": sample_config_facts(
                 cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0)
             )
         },

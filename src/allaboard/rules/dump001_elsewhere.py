@@ -129,12 +129,12 @@ RULE = Rule(
     reads=Dumps,
     check=check,
     fires_on={
-        "one is in its own code": (
+        "one rank is in its own code, and the others wait in a collective": (
             Dumps(stacks={0: _IN_COLLECTIVE, 1: _IN_OWN_CODE, 2: _IN_COLLECTIVE}),
             "ranks 0,2 wait in a collective (all_reduce); rank 1 is somewhere else: "
             "in its own code at train.py:41 in train",
         ),
-        "dumps that do not show ranks": (
+        "dumps that do not show the ranks of their processes": (
             Dumps(
                 stacks=dict(
                     zip(_PIDS, (_IN_OWN_CODE, _IN_COLLECTIVE, _IN_COLLECTIVE), strict=True)
@@ -146,9 +146,9 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all wait": Dumps(stacks=dict.fromkeys(range(3), _IN_COLLECTIVE)),
-        "all compute": Dumps(stacks=dict.fromkeys(range(3), _IN_OWN_CODE)),
-        "one process alone": Dumps(stacks={0: _IN_OWN_CODE}),
+        "all ranks wait in a collective": Dumps(stacks=dict.fromkeys(range(3), _IN_COLLECTIVE)),
+        "all ranks are in their own code": Dumps(stacks=dict.fromkeys(range(3), _IN_OWN_CODE)),
+        "the dump of a single process": Dumps(stacks={0: _IN_OWN_CODE}),
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",

@@ -57,17 +57,17 @@ RULE = Rule(
     reads=Recording,
     check=check,
     fires_on={
-        "one did not enter": (
+        "one rank did not enter the last collective": (
             sample_recording(
                 *_TWO_COLLECTIVES, recorded_collective(0, 3), recorded_collective(2, 3)
             ),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
         ),
-        "one entered no collective": (
+        "one rank entered no collective at all": (
             sample_recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
             "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; ranks 0,2 did",
         ),
-        "who is ahead of it is not accused, though others are further": (
+        "one rank is behind, and the others are not equally far": (
             sample_recording(
                 *_TWO_COLLECTIVES,
                 recorded_collective(0, 3),
@@ -76,7 +76,7 @@ RULE = Rule(
             ),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
         ),
-        "what it missed was overwritten": (
+        "one rank is so far behind that the collective it missed is no longer recorded": (
             sample_recording(
                 recorded_collective(0, 40),
                 recorded_collective(1, 5),
@@ -86,7 +86,7 @@ RULE = Rule(
             "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; ranks 0,2 did",
         ),
     },
-    silent_on={"all are at one number": sample_recording(*_TWO_COLLECTIVES)},
+    silent_on={"all ranks have entered the same collectives": sample_recording(*_TWO_COLLECTIVES)},
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

@@ -51,7 +51,7 @@ RULE = Rule(
     reads=Recording,
     check=check,
     fires_on={
-        "another operation": (
+        "one rank calls broadcast, and the others all_reduce": (
             sample_recording(
                 *_ONE_COLLECTIVE,
                 recorded_collective(0, 2),
@@ -61,7 +61,7 @@ RULE = Rule(
             "collective 2 of group 0 default_pg is not the same on all: ranks 0,2 "
             "all_reduce([4] Float); rank 1 broadcast([3] Float)",
         ),
-        "another shape": (
+        "one rank reduces a tensor of another shape": (
             sample_recording(
                 *_ONE_COLLECTIVE,
                 recorded_collective(0, 2),
@@ -73,11 +73,11 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all the same": sample_recording(*_ONE_COLLECTIVE),
-        "a gather takes other sizes": sample_recording(
+        "all ranks make the same call": sample_recording(*_ONE_COLLECTIVE),
+        "a gather of tensors of different sizes": sample_recording(
             *(recorded_collective(r, 1, "gather", 4 + r) for r in range(3))
         ),
-        "one is behind": sample_recording(
+        "one rank has not made the last call yet": sample_recording(
             *_ONE_COLLECTIVE, recorded_collective(0, 2), recorded_collective(2, 2)
         ),
     },

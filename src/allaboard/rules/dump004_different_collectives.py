@@ -128,43 +128,43 @@ RULE = Rule(
     reads=Dumps,
     check=check,
     fires_on={
-        "a barrier and a reduction": (
+        "one rank is in a barrier, the other in an all_reduce": (
             Dumps(stacks={0: _IN_BARRIER, 1: _IN_REDUCE}),
             "rank 0 is in barrier at train.py:47 in train, rank 1 is in all_reduce at train.py:41 in "
             "train: two different collectives",
         ),
-        "DDP's own, on one of three": (
+        "one rank is in DDP's broadcast of buffers, and two are in a barrier": (
             Dumps(stacks={0: _IN_BUFFERS, 1: _IN_BARRIER, 2: _IN_BARRIER}),
             "rank 0 is in DDP's broadcast of buffers at train.py:20 in validate, ranks 1-2 are in barrier "
             "at train.py:47 in train: two different collectives",
         ),
-        "a backward": (
+        "one rank is in a backward, the other in a barrier": (
             Dumps(stacks={0: _IN_BACKWARD, 1: _IN_BARRIER}),
             "rank 0 is in backward at train.py:41 in train, rank 1 is in barrier at train.py:47 in train: "
             "two different collectives",
         ),
-        "one call, from two lines": (
+        "both ranks are in an all_reduce, called from different lines": (
             Dumps(stacks={0: _IN_REDUCE, 1: sample_stack(REDUCE, _LATER)}),
             "rank 0 is in all_reduce at train.py:41 in train, rank 1 is in all_reduce at train.py:47 in "
             "train: two calls from different lines",
         ),
-        "dumps that do not show ranks": (
+        "dumps that do not show the ranks of their processes": (
             Dumps(stacks=dict(zip(_PIDS, (_IN_BARRIER, _IN_REDUCE), strict=True)), unnamed=_PIDS),
             "pid 4242 (rank unknown) is in barrier at train.py:47 in train, pid 4243 (rank unknown) is in "
             "all_reduce at train.py:41 in train: two different collectives",
         ),
     },
     silent_on={
-        "all are in one": Dumps(stacks=dict.fromkeys(range(3), _IN_REDUCE)),
-        "one is in its own code": Dumps(stacks={0: _IN_REDUCE, 1: _IN_OWN_CODE}),
-        "a barrier at two lines, for the one that goes first": Dumps(
+        "all ranks are in the same collective": Dumps(stacks=dict.fromkeys(range(3), _IN_REDUCE)),
+        "one rank is in its own code": Dumps(stacks={0: _IN_REDUCE, 1: _IN_OWN_CODE}),
+        "barriers at two lines, as where one rank goes first": Dumps(
             stacks={0: _IN_BARRIER, 1: sample_stack(Frame(_C10D, 5356, "barrier"), USER)}
         ),
-        "all compute gradients, at two lines": Dumps(
+        "both ranks are in a backward, called from different lines": Dumps(
             stacks={0: _IN_BACKWARD, 1: sample_stack(_AUTOGRAD, _LATER)}
         ),
-        "one waits for a message": Dumps(stacks={0: _RECEIVES, 1: _IN_REDUCE}),
-        "one process alone": Dumps(stacks={0: _IN_BARRIER}),
+        "one rank waits for a message in `recv`": Dumps(stacks={0: _RECEIVES, 1: _IN_REDUCE}),
+        "the dump of a single process": Dumps(stacks={0: _IN_BARRIER}),
     },
     since="0.1",
     unstaged="it is read after the fact: recordings are in tests/diagnosis/collectives",

@@ -58,34 +58,34 @@ RULE = Rule(
     reads=Recording,
     check=check,
     fires_on={
-        "one of three": (
+        "one of three ranks has left no record": (
             Recording(
                 entries=tuple(_TWO_OF_THREE), ranks=(0, 2), members={"0 default_pg": (0, 1, 2)}
             ),
             "rank 1 has left no record, and ranks 0,2 all stand in collective 2 of group 0 default_pg, "
             "all_reduce",
         ),
-        "a version that lists no members": (
+        "records of a PyTorch version that does not list the group's members": (
             Recording(entries=tuple(_TWO_OF_THREE), ranks=(0, 2)),
             "rank 1 has left no record, and ranks 0,2 all stand in collective 2 of group 0 default_pg, "
             "all_reduce",
         ),
     },
     silent_on={
-        "all have one": sample_recording(
+        "all ranks have left a record": sample_recording(
             *(recorded_collective(r, n) for r in range(3) for n in (1, 2))
         ),
-        "the last collective is over": Recording(
+        "the last recorded collective is over": Recording(
             entries=tuple(recorded_collective(r, 2, completed=True) for r in (0, 2)),
             ranks=(0, 2),
             members={"0 default_pg": (0, 1, 2)},
         ),
-        "another rank is behind": Recording(
+        "one of the recorded ranks is behind the other": Recording(
             entries=(*_TWO_OF_THREE, recorded_collective(0, 3)),
             ranks=(0, 2),
             members={"0 default_pg": (0, 1, 2)},
         ),
-        "it is in no group of theirs": Recording(
+        "the rank without a record is not in the group": Recording(
             entries=tuple(_TWO_OF_THREE), ranks=(0, 2), members={"0 default_pg": (0, 2)}
         ),
     },

@@ -66,16 +66,18 @@ RULE = Rule(
     reads=Dumps,
     check=check,
     fires_on={
-        "one of four": (
+        "ranks 0, 2 and 3 wait, and rank 1 was not dumped": (
             Dumps(stacks=dict.fromkeys((0, 2, 3), _WAITS)),
             "rank 1 was not dumped, and ranks 0,2-3 all wait in all_reduce at train.py:41 in train",
         ),
     },
     silent_on={
-        "all were dumped": Dumps(stacks=dict.fromkeys(range(4), _WAITS)),
-        "only some were": Dumps(stacks=dict.fromkeys((0, 2, 5), _WAITS)),
-        "one of them computes": Dumps(stacks={0: _WAITS, 2: _COMPUTES, 3: _WAITS}),
-        "all compute": Dumps(stacks=dict.fromkeys((0, 2, 3), _COMPUTES)),
+        "all four ranks were dumped": Dumps(stacks=dict.fromkeys(range(4), _WAITS)),
+        "several ranks were not dumped": Dumps(stacks=dict.fromkeys((0, 2, 5), _WAITS)),
+        "one of the dumped ranks is in its own code": Dumps(
+            stacks={0: _WAITS, 2: _COMPUTES, 3: _WAITS}
+        ),
+        "all dumped ranks are in their own code": Dumps(stacks=dict.fromkeys((0, 2, 3), _COMPUTES)),
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings are in tests/diagnosis/collectives",

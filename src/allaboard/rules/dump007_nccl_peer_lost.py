@@ -94,15 +94,15 @@ RULE = Rule(
     reads=NcclStates,
     check=check,
     fires_on={
-        "one does not answer": (
+        "a rank does not answer": (
             _states(_rank(NcclAnswer.SILENT)),
             "rank 21 does not answer NCCL",
         ),
-        "one is given up": (
+        "a rank that NCCL considers dead": (
             _states(_rank(NcclAnswer.DEAD)),
             "rank 21 has not answered NCCL for a minute or longer, and is considered dead",
         ),
-        "a process without a communicator": (
+        "a process that is in no communicator does not answer": (
             NcclStates(
                 reports=(
                     NcclReport(
@@ -113,7 +113,7 @@ RULE = Rule(
             ),
             "pid 5 does not answer NCCL",
         ),
-        "its rank is known by its pid": (
+        "a silent process whose rank in the job is known by its pid": (
             _states(
                 _rank(NcclAnswer.SILENT),
                 size=8,
@@ -123,8 +123,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all answer": _states(),
-        "it answers, with an error": _states(_rank(NcclAnswer.PRESENT, error="System error")),
+        "all ranks answer": _states(),
+        "a rank answers, and reports an error": _states(
+            _rank(NcclAnswer.PRESENT, error="System error")
+        ),
     },
     since="0.1",
     unstaged="NCCL needs GPUs; its inputs are from NCCL's source",

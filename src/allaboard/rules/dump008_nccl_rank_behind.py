@@ -115,22 +115,22 @@ RULE = Rule(
     reads=NcclStates,
     check=check,
     fires_on={
-        "two answers with the same counts": (
+        "one rank is behind, and two answers have the same counts": (
             NcclStates(reports=(_report(9, 10), _report(9, 10, 40))),
             "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 9 times, others 10 times",
         ),
-        "one answer": (
+        "one rank is behind in a single answer": (
             NcclStates(reports=(_report(9, 10),)),
             "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 9 times, others 10 times",
         ),
-        "one rank has gone on alone": (
+        "one rank is ahead of all others": (
             NcclStates(reports=(_report(11, 10),)),
             "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 11 times, others 10 times",
         ),
     },
     silent_on={
-        "all are equally far": NcclStates(reports=(_report(10, 10),)),
-        "the answer has no counts": NcclStates(
+        "all ranks are equally far": NcclStates(reports=(_report(10, 10),)),
+        "an answer without counts of operations": NcclStates(
             reports=(
                 NcclReport(
                     communicators=(NcclCommunicator(key="a", size=8),), place=Place(file="ras.txt")

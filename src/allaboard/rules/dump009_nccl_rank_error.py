@@ -78,13 +78,13 @@ RULE = Rule(
     reads=NcclStates,
     check=check,
     fires_on={
-        "one failed, the others lost it": (
+        "one rank has failed, and two others have lost a peer": (
             _states(
                 _rank(1, REMOTE_ERROR), _rank(2, "Unhandled CUDA error"), _rank(3, REMOTE_ERROR)
             ),
             "NCCL reports an error on rank 2: Unhandled CUDA error",
         ),
-        "only victims are named": (
+        "only a rank that lost its peer has an error": (
             _states(_rank(1, REMOTE_ERROR)),
             f"NCCL reports an error on rank 1: {REMOTE_ERROR}",
         ),

@@ -97,12 +97,12 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all come together": _times(15.0, 14.8, 14.9, 15.1),
-        "too few collectives": _times(15.0, 3.0, count=5),
-        "the times of a rank are missing": msgspec.structs.replace(
+        "all ranks enter at nearly the same time": _times(15.0, 14.8, 14.9, 15.1),
+        "only five collectives are recorded": _times(15.0, 3.0, count=5),
+        "the times of one rank are missing": msgspec.structs.replace(
             _UNEVEN, ranks=_UNEVEN.ranks[:3]
         ),
-        "a root is done sooner": _times(1.0, 15.0, operation="Broadcast"),
+        "a broadcast, in which the root is done sooner": _times(1.0, 15.0, operation="Broadcast"),
         "a wait too short to matter": _times(0.9, 0.1),
     },
     since="0.1",

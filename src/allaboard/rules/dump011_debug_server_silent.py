@@ -21,7 +21,7 @@ RULE = Rule(
     reads=Heard,
     check=known_message_check("DUMP011"),
     fires_on={
-        "a timeout": (
+        "a rank's answer does not come in time": (
             sample_heard(
                 "DUMP011",
                 "rank 1 is there, and does not answer PyTorch's debug server: it may be stopped",
@@ -33,7 +33,9 @@ RULE = Rule(
         )
     },
     silent_on={
-        "another message": sample_heard("NET005", "a port is taken", "Address already in use")
+        "a message about a port that is taken": sample_heard(
+            "NET005", "a port is taken", "Address already in use"
+        )
     },
     since="0.1",
     unstaged="the debug server asks a running job; tests/instruments stages it with real ranks",

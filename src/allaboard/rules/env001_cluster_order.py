@@ -62,7 +62,7 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "one of three": (
+        "one of three members lists the workers in another order": (
             example_pasted_configs(
                 [["a:1", "b:1", "c:1"], ["a:1", "b:1", "c:1"], ["a:1", "c:1", "b:1"]]
             ),
@@ -70,8 +70,10 @@ RULE = Rule(
         )
     },
     silent_on={
-        "the same": example_pasted_configs([["a:1", "b:1"], ["a:1", "b:1"]]),
-        "other members, not another order": example_pasted_configs(
+        "both members list the workers in the same order": example_pasted_configs(
+            [["a:1", "b:1"], ["a:1", "b:1"]]
+        ),
+        "the two members list different workers": example_pasted_configs(
             [["a:1", "b:1"], ["a:1", "c:1"]]
         ),
     },

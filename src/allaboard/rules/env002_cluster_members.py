@@ -66,16 +66,20 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "another size": (
+        "one of three members lists two workers instead of three": (
             example_pasted_configs([["a:1", "b:1", "c:1"], ["a:1", "b:1"], ["a:1", "b:1", "c:1"]]),
             "node1.json lists 2 tasks, node0.json 3",
         ),
-        "another address": (
+        "one of three members lists a worker at another port": (
             example_pasted_configs([["a:1", "b:1"], ["a:1", "b:1"], ["a:1", "b:2"]]),
             "node2.json lists worker at b:2, node0.json at b:1",
         ),
     },
-    silent_on={"the same": example_pasted_configs([["a:1", "b:1"], ["A:1", "b:1"]])},
+    silent_on={
+        "addresses that differ only in upper and lower case": example_pasted_configs(
+            [["a:1", "b:1"], ["A:1", "b:1"]]
+        )
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

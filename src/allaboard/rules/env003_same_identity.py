@@ -96,19 +96,23 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "two workers 1": (
+        "two of three members claim to be worker 1": (
             example_pasted_configs([_WORKERS] * 3, (0, 1, 1)),
             "node1.json and node2.json are both worker 1",
         ),
-        "two torchruns of node 0": (
+        "a script starts torchrun twice for node 0": (
             _torchrun_nodes("0", "0"),
             "run.sh:2 and run.sh:3 are both node 0",
         ),
     },
     silent_on={
-        "one each": example_pasted_configs([_WORKERS] * 3, (0, 1, 2)),
-        "two nodes": _torchrun_nodes("0", "1"),
-        "c10d assigns the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
+        "each of three members has an index of its own": example_pasted_configs(
+            [_WORKERS] * 3, (0, 1, 2)
+        ),
+        "a script starts torchrun for node 0 and for node 1": _torchrun_nodes("0", "1"),
+        "two torchruns with node rank 0 and c10d, which assigns the numbers itself": _torchrun_nodes(
+            "0", "0", rdzv_backend="c10d"
+        ),
     },
     since="0.1",
     relations=Relations(follows_from=("JOIN005",)),

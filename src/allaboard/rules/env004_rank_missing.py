@@ -72,14 +72,16 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "worker 2": (
+        "the configuration of worker 2 of four is missing": (
             example_pasted_configs([_WORKERS] * 3, (0, 1, 3)),
             "worker 2 has no configuration among the 3 given",
         ),
     },
     silent_on={
-        "all": example_pasted_configs([_WORKERS] * 4, (0, 1, 2, 3)),
-        "a sample": example_pasted_configs([_WORKERS] * 2, (0, 1)),
+        "the configurations of all four workers are given": example_pasted_configs(
+            [_WORKERS] * 4, (0, 1, 2, 3)
+        ),
+        "only two of four configurations are given": example_pasted_configs([_WORKERS] * 2, (0, 1)),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -86,15 +86,20 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "one of them elsewhere": (
+        "one of three members has another MASTER_ADDR": (
             _pasted_addresses("localhost", "ip6-localhost", "node1"),
             "node2.env has MASTER_ADDR=node1, node0.env localhost",
         ),
-        "world sizes": (_pasted_sizes("3", "3", "2"), "node2.env has WORLD_SIZE=2, node0.env 3"),
+        "one of three members has another WORLD_SIZE": (
+            _pasted_sizes("3", "3", "2"),
+            "node2.env has WORLD_SIZE=2, node0.env 3",
+        ),
     },
     silent_on={
-        "the same": _pasted_sizes("2", "2"),
-        "names of this host": _pasted_addresses("localhost", "::1", "ip6-localhost", "127.0.0.1"),
+        "all members have the same WORLD_SIZE": _pasted_sizes("2", "2"),
+        "different names of the same host, such as localhost and `::1`": _pasted_addresses(
+            "localhost", "::1", "ip6-localhost", "127.0.0.1"
+        ),
     },
     since="0.1",
     relations=Relations(follows_from=("JOIN006", "JOIN007")),

@@ -81,11 +81,11 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host was not upgraded": (
+        "one host has an older version of torch": (
             example_side_by_side("version torch", "2.13.0", "2.13.0", "2.12.1", "2.13.0"),
             "torch differs: h2 (rank 2) has 2.12.1, the others 2.13.0; this is known to break jobs",
         ),
-        "another Python, and all that comes with it": (
+        "one host has another Python, and so another torch and NumPy": (
             example_side_by_side(
                 "version numpy",
                 "2.4.6",
@@ -100,7 +100,9 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": example_side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")
+        "all hosts have the same version of torch": example_side_by_side(
+            "version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0"
+        )
     },
     since="0.1",
     drill=("other-version", "other-numpy", "other-python"),

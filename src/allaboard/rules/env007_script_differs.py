@@ -46,12 +46,16 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host has an older one": (
+        "one host has another script than the others": (
             example_side_by_side("script", "aa11", "aa11", "bb22", "aa11"),
             "the script differs: h2 (rank 2) has bb22, the others aa11",
         ),
     },
-    silent_on={"the same": example_side_by_side("script", "aa11", "aa11", "aa11", "aa11")},
+    silent_on={
+        "all hosts have the same script": example_side_by_side(
+            "script", "aa11", "aa11", "aa11", "aa11"
+        )
+    },
     since="0.1",
     drill=("net-other-script",),
 )

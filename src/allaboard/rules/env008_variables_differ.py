@@ -88,12 +88,12 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "in one shell profile": (
+        "NCCL_IB_DISABLE is set on one host only": (
             example_side_by_side("variable NCCL_IB_DISABLE", "", "", "1", ""),
             "NCCL_IB_DISABLE differs: h2 (rank 2) has 1, the others none; ranks may not understand "
             "each other",
         ),
-        "several on one host": (
+        "`http_proxy` and NCCL_IB_DISABLE are set on one host only": (
             example_side_by_side(
                 "variable NCCL_IB_DISABLE",
                 "",
@@ -107,13 +107,19 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": example_side_by_side("variable NCCL_IB_DISABLE", "1", "1", "1", "1"),
-        "files of the login's": example_side_by_side(
+        "NCCL_IB_DISABLE has the same value on all hosts": example_side_by_side(
+            "variable NCCL_IB_DISABLE", "1", "1", "1", "1"
+        ),
+        "a path of certificates that is set on one host only": example_side_by_side(
             "variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/etc/ssl/certs/ca.crt", "", "", ""
         ),
-        "one host logs more": example_side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
-        "set by a library": example_side_by_side("variable KMP_INIT_AT_FORK", "FALSE", "", "", ""),
-        "an interface is each host's own": example_side_by_side(
+        "NCCL_DEBUG is set on one host, which only logs more": example_side_by_side(
+            "variable NCCL_DEBUG", "", "INFO", "", ""
+        ),
+        "KMP_INIT_AT_FORK, which a library sets by itself": example_side_by_side(
+            "variable KMP_INIT_AT_FORK", "FALSE", "", "", ""
+        ),
+        "NCCL_SOCKET_IFNAME, whose interface each host may name differently": example_side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
         ),
     },

@@ -54,16 +54,18 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "five minutes": (
+        "the clock of one host is five minutes ahead": (
             _view_with_clocks(h1=0.1, h2=300.0, h3=-0.1),
             "the clock of h2 is 300 s ahead of the others'",
         ),
-        "our own": (
+        "the clock of rank 0's host is five minutes behind": (
             _view_with_clocks(h1=299.0, h2=300.0, h3=301.0),
             "the clock of h0 is 300 s behind the others'",
         ),
     },
-    silent_on={"milliseconds": _view_with_clocks(h1=0.01, h2=-0.02, h3=0.005)},
+    silent_on={
+        "clocks that differ by milliseconds": _view_with_clocks(h1=0.01, h2=-0.02, h3=0.005)
+    },
     since="0.1",
     drill=("clock-off",),
 )

@@ -78,12 +78,12 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host has no GPU": (
+        "one rank uses NCCL, and the others gloo": (
             _view_with_backend("nccl"),
             "rank 2 (h2) uses the backend nccl, the others gloo",
         ),
     },
-    silent_on={"the same": _view_with_backend("gloo")},
+    silent_on={"all ranks use gloo": _view_with_backend("gloo")},
     since="0.1",
     drill=("other-backend",),
 )

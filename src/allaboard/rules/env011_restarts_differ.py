@@ -50,14 +50,14 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host without the option": (
+        "one host stops on failure, and the others restart": (
             example_side_by_side(
                 RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
             ),
             f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others "
             f"{_RESTART_OPTIONS}; nothing is restarted",
         ),
-        "other numbers": (
+        "one host allows 9 restarts, and the others 3": (
             example_side_by_side(
                 RESTARTS_FACT,
                 _RESTART_OPTIONS,
@@ -70,7 +70,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": example_side_by_side(
+        "all hosts have the same restart options": example_side_by_side(
             RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS
         ),
         "no host restarts anything": example_side_by_side(

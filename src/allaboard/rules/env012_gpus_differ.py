@@ -99,21 +99,25 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one is lost": (
+        "a host with four ranks shows only three GPUs": (
             _view("3", "3", "3", "3", same_host=True),
             "h0 has 3 GPUs for 4 ranks, and NCCL needs one for each",
         ),
-        "two models": (
+        "one host has GPUs of another model": (
             _view("4 x H100", "4 x H100", "4 x A100", "4 x H100", types=True),
             "the GPUs differ: h2 (rank 2) has 4 x A100, the others 4 x H100",
         ),
     },
     silent_on={
-        "as many as ranks": _view("4", "4", "4", "4", same_host=True),
-        "none is visible": _view("0", "0", "0", "0", same_host=True),
-        "another backend": _view("3", "3", "3", "3", same_host=True, backend="gloo"),
-        "one rank on each host, whatever else it has": _view("1", "8", "8", "8"),
-        "one host has none": _view("4 x H100", "4 x H100", "", "4 x H100", types=True),
+        "a host with as many GPUs as ranks": _view("4", "4", "4", "4", same_host=True),
+        "a host on which no GPU is visible": _view("0", "0", "0", "0", same_host=True),
+        "a host with fewer GPUs than ranks, under gloo": _view(
+            "3", "3", "3", "3", same_host=True, backend="gloo"
+        ),
+        "one rank on each host, and different numbers of GPUs": _view("1", "8", "8", "8"),
+        "one host reports no model of its GPUs": _view(
+            "4 x H100", "4 x H100", "", "4 x H100", types=True
+        ),
     },
     since="0.1",
     unstaged="needs GPUs; made from what their driver shows in /dev and /proc",
