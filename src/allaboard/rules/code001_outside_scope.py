@@ -117,11 +117,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a method": (
+        "a method builds the model, and is called outside of the scope": (
             ScriptFacts(source=_METHOD),
             "a model is created outside of strategy.scope(): its variables are not mirrored",
         ),
-        "at the top": (
+        "a model is built at the top of the script, before the scope": (
             ScriptFacts(
                 source=_HEAD + "model = tf.keras.Sequential([])\n"
                 "with strategy.scope():\n    model.compile()\n"
@@ -130,28 +130,30 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a method in a scope": ScriptFacts(
+        "a method builds the model, and is called inside the scope": ScriptFacts(
             source=_METHOD.replace(
                 "        self.model", "        with self.strategy.scope():\n            self.model"
             )
         ),
-        "a method for others": ScriptFacts(source=_METHOD.replace("self.build()", "None")),
-        "inside": ScriptFacts(
+        "a method builds a model, and the script itself never calls it": ScriptFacts(
+            source=_METHOD.replace("self.build()", "None")
+        ),
+        "a model is built inside the scope": ScriptFacts(
             source=_HEAD + "with strategy.scope():\n    model = tf.keras.Sequential([])\n"
         ),
-        "in a function that the scope calls": ScriptFacts(
+        "a function builds the model, and is called inside the scope": ScriptFacts(
             source=_HEAD + "def build():\n    return tf.keras.Sequential([])\n"
             "with strategy.scope():\n    model = build()\n"
         ),
-        "an Estimator's": ScriptFacts(
+        "the strategy is given to an Estimator, which opens the scope itself": ScriptFacts(
             source=_HEAD + "c = tf.estimator.RunConfig(train_distribute=strategy)\n"
             "model = tf.keras.Sequential([])\n"
         ),
-        "a part without a strategy": ScriptFacts(
+        "a function for prediction builds a model, and has no strategy": ScriptFacts(
             source="import tensorflow as tf\ndef train():\n    s = tf.distribute.MirroredStrategy()\n"
             "def predict():\n    return tf.keras.Sequential([])\ntrain()\npredict()\n"
         ),
-        "no strategy": ScriptFacts(
+        "a script without a strategy": ScriptFacts(
             source="import tensorflow as tf\nmodel = tf.keras.Sequential([])\n"
         ),
     },

@@ -75,12 +75,12 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a plain loop": (
+        "a loop calls the train step directly": (
             ScriptFacts(source=_LOOP + "for x, y in data:\n    train_step(x, y)\n"),
             "train_step computes gradients but never goes through strategy.run: "
             "each worker would train alone",
         ),
-        "beside other functions of that name": (
+        "a loop calls the train step directly, in a script that calls `app.run`": (
             ScriptFacts(
                 source=f"from absl import app\n{_LOOP}def main(_):\n"
                 "    for x, y in data:\n        train_step(x, y)\napp.run(main)\n"
@@ -90,13 +90,15 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "through run": ScriptFacts(
+        "a loop calls the train step through `strategy.run`": ScriptFacts(
             source=_LOOP + "for x, y in data:\n    strategy.run(train_step, args=(x, y))\n"
         ),
-        "an Estimator's model_fn": ScriptFacts(
+        "the strategy is given to an Estimator, which runs the step": ScriptFacts(
             source=_LOOP + "c = tf.estimator.RunConfig(train_distribute=strategy)\n"
         ),
-        "one process": ScriptFacts(source=_LOOP.replace("MultiWorkerMirrored", "OneDevice")),
+        "a OneDeviceStrategy, which has a single replica": ScriptFacts(
+            source=_LOOP.replace("MultiWorkerMirrored", "OneDevice")
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

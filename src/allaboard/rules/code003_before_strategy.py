@@ -87,30 +87,32 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a dataset": (
+        "a dataset is created before the strategy": (
             ScriptFacts(source="import tensorflow as tf\n" + _DATA + _MAKE),
             "TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
         ),
-        "a function that is called before": (
+        "a function creates a dataset, and is called before the strategy is created": (
             ScriptFacts(source=_LOADED.replace("A", "data = load()").replace("B", _MAKE)),
             "TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
         ),
     },
     silent_on={
-        "a function that is called after": ScriptFacts(
+        "a function creates a dataset, and is called after the strategy is created": ScriptFacts(
             source=_LOADED.replace("A\n", _MAKE).replace("B", "data = load()")
         ),
-        "a function that only the dataset calls": ScriptFacts(
+        "a function above the strategy is only passed to `map` below it": ScriptFacts(
             source="import tensorflow as tf\ndef cut(x):\n    return tf.cast(x, tf.float32)\n"
             + _MAKE
             + _DATA
             + "data = data.map(cut)\n"
         ),
-        "in a notebook": ScriptFacts(
+        "a notebook, whose cells may run in another order": ScriptFacts(
             source="import tensorflow as tf\n" + _DATA + _MAKE, is_notebook=True
         ),
-        "after it": ScriptFacts(source="import tensorflow as tf\n" + _MAKE + _DATA),
-        "in a function": ScriptFacts(
+        "a dataset is created after the strategy": ScriptFacts(
+            source="import tensorflow as tf\n" + _MAKE + _DATA
+        ),
+        "a function that creates a dataset is defined above the strategy, and not called there": ScriptFacts(
             source="import tensorflow as tf\ndef data():\n    return tf.data.Dataset.range(8)\n"
             + _MAKE
         ),

@@ -295,15 +295,15 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a loader that accelerate did not get": (
+        "a DataLoader that is not passed to `accelerator.prepare`": (
             ScriptFacts(source=_ACCELERATED.replace("GIVEN", "model")),
             "every rank reads the whole dataset: loader is not passed to accelerator.prepare",
         ),
-        "shuffled alone": (
+        "a DataLoader with `shuffle=True` and without a sampler": (
             ScriptFacts(source=_HEAD + "loader = DataLoader(data, batch_size=8, shuffle=True)\n"),
             "every rank reads the whole dataset: the DataLoader has no DistributedSampler",
         ),
-        "a sampler that no loader gets": (
+        "a DistributedSampler that is not passed to the DataLoader": (
             ScriptFacts(
                 source=_HEAD.replace(" as Spread", "")
                 + "s = DistributedSampler(data)\nloader = DataLoader(data, shuffle=True)\n"
@@ -317,39 +317,39 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a loader that accelerate got": ScriptFacts(
+        "a DataLoader that is passed to `accelerator.prepare`": ScriptFacts(
             source=_ACCELERATED.replace("GIVEN", "model, loader")
         ),
-        "an evaluation alone": ScriptFacts(
+        "a DataLoader for evaluation alone": ScriptFacts(
             source=_HEAD + "model.eval()\nfor x in DataLoader(test_set):\n    count(model(x))\n"
         ),
-        "parts of one model": ScriptFacts(
+        "tensor parallelism, where each rank holds a part of one model": ScriptFacts(
             source=_HEAD + "loader = DataLoader(data)\ninitialize(tensor_model_parallel_size=2)\n"
         ),
-        "an IterableDataset divided by rank": ScriptFacts(
+        "an IterableDataset that divides its data by the rank": ScriptFacts(
             source=_HEAD
             + _STREAM.replace("open(p)", "islice(open(p), dist.get_rank(), None, 2)")
             + "loader = DataLoader(Lines(), batch_size=8)\n"
         ),
-        "drawn with a seed from the rank": ScriptFacts(
+        "random data, drawn with a seed that depends on the rank": ScriptFacts(
             source=_HEAD + "import torch\nr = dist.get_rank()\ntorch.manual_seed(7 + r)\n"
             "data = torch.randn(99, 8)\nloader = DataLoader(data)\n"
         ),
-        "files chosen by the rank": ScriptFacts(
+        "a dataset of files that are chosen by the rank": ScriptFacts(
             source=_HEAD + "r = dist.get_rank()\nloader = DataLoader(Lines(f'part-{r}.txt'))\n"
         ),
-        "a sampler": ScriptFacts(
+        "a DataLoader with a DistributedSampler": ScriptFacts(
             source=_HEAD + "loader = DataLoader(data, sampler=Spread(data))\n"
         ),
-        "a sampler, and an evaluation that shuffles": ScriptFacts(
+        "a DistributedSampler for training, and a shuffled DataLoader of test data": ScriptFacts(
             source=_HEAD.replace(" as Spread", "")
             + "s = DistributedSampler(data)\nloader = DataLoader(data, sampler=s)\n"
             "other = DataLoader(test, shuffle=True)\n"
         ),
-        "sliced by hand": ScriptFacts(
+        "data that is sliced by the rank": ScriptFacts(
             source=_HEAD + "mine = data[dist.get_rank()::2]\nloader = DataLoader(mine)\n"
         ),
-        "one process": ScriptFacts(
+        "a script without torch.distributed": ScriptFacts(
             source="from torch.utils.data import DataLoader\nloader = DataLoader(data)\n"
         ),
     },

@@ -67,7 +67,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "forgotten": (
+        "a loop over epochs that never calls `set_epoch`": (
             ScriptFacts(
                 source=_HEAD + "for epoch in range(9):\n    for x in loader:\n        train(x)\n"
             ),
@@ -75,11 +75,13 @@ RULE = Rule(
         )
     },
     silent_on={
-        "set_epoch is called": ScriptFacts(
+        "a loop over epochs that calls `set_epoch`": ScriptFacts(
             source=_HEAD + "for epoch in range(9):\n    sampler.set_epoch(epoch)\n"
         ),
-        "one pass": ScriptFacts(source=_HEAD + "for x in loader:\n    train(x)\n"),
-        "not shuffled": ScriptFacts(
+        "a single pass over the data": ScriptFacts(
+            source=_HEAD + "for x in loader:\n    train(x)\n"
+        ),
+        "a DistributedSampler with `shuffle=False`": ScriptFacts(
             source=_HEAD.replace("(data)\n", "(data, shuffle=False)\n", 1)
             + "for epoch in range(9):\n    train(loader)\n"
         ),

@@ -157,7 +157,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "the default by its name": (
+        "a loss object with `reduction=SUM_OVER_BATCH_SIZE`": (
             ScriptFacts(
                 source=_OBJECT.replace(
                     "ARGUMENTS", "reduction=tf.keras.losses.Reduction.SUM_OVER_BATCH_SIZE"
@@ -166,38 +166,38 @@ RULE = Rule(
             "loss_object averages over one replica's batch by itself, and gradients are summed "
             "over all replicas",
         ),
-        "a mean": (
+        "`tf.reduce_mean` of the losses of one replica's batch": (
             ScriptFacts(source=_STEP.replace("LOSS", "tf.reduce_mean(loss_object(y, model(x)))")),
             "the loss is the mean over one replica's batch, and gradients are summed over all replicas",
         ),
-        "a loss object that averages": (
+        "a loss object with its default reduction, which averages": (
             ScriptFacts(source=_OBJECT.replace("ARGUMENTS", "from_logits=True")),
             "loss_object averages over one replica's batch by itself, and gradients are summed over all "
             "replicas",
         ),
-        "in a train_step of one's own": (
+        "a Keras model whose own `train_step` calls a loss object that averages": (
             ScriptFacts(source=_OWN_STEP),
             "self.loss_object averages over one replica's batch by itself, and gradients are summed over all "
             "replicas",
         ),
     },
     silent_on={
-        "a loss object that does not": ScriptFacts(
+        "a loss object with `reduction=NONE`": ScriptFacts(
             source=_OBJECT.replace("ARGUMENTS", "reduction=tf.keras.losses.Reduction.NONE")
         ),
-        "a mean over the replicas, too": ScriptFacts(
+        "a loss that is also divided by the number of replicas": ScriptFacts(
             source=_OBJECT.replace("y, x)", "y, x) / strategy.num_replicas_in_sync")
         ),
-        "a train_step of one's own that scales": ScriptFacts(
+        "a Keras model whose own `train_step` calls a loss object with `reduction='none'`": ScriptFacts(
             source=_OWN_STEP.replace("Error()", "Error(reduction='none')")
         ),
-        "a loss for fit": ScriptFacts(
+        "a loss object that the step does not call": ScriptFacts(
             source=_OBJECT.replace("ARGUMENTS", "").replace("loss_object(", "model.loss(")
         ),
-        "scaled": ScriptFacts(
+        "a loss that `tf.nn.compute_average_loss` scales": ScriptFacts(
             source=_STEP.replace("LOSS", "tf.nn.compute_average_loss(loss_object(y, model(x)))")
         ),
-        "a sum over the global batch": ScriptFacts(
+        "a sum that is divided by the global batch size": ScriptFacts(
             source=_STEP.replace("LOSS", "tf.reduce_sum(loss_object(y, model(x))) / BATCH")
         ),
     },

@@ -216,7 +216,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "one GPU visible to all": (
+        "CUDA_VISIBLE_DEVICES is 0 in every process": (
             ScriptFacts(
                 source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n"
                 + _INIT_TEXT
@@ -224,23 +224,23 @@ RULE = Rule(
             ),
             "every process of a host sees GPU 0 alone: its number is fixed in the script",
         ),
-        "Horovod": (
+        "a Horovod script that selects no GPU": (
             ScriptFacts(source=_HOROVOD),
             "every process of a host uses GPU 0: none selects a GPU of its own",
         ),
-        "plain cuda": (
+        "`.cuda()` without a selected GPU": (
             ScriptFacts(source=_INIT_TEXT + "model = Net().cuda()\n"),
             "every process of a host uses GPU 0: none selects a GPU of its own",
         ),
-        "cuda if there is any": (
+        "the device `cuda` without a number, if there is any GPU": (
             ScriptFacts(source=_DEVICE),
             "every process of a host uses GPU 0: none selects a GPU of its own",
         ),
-        "a fixed one": (
+        "`torch.cuda.set_device(1)` in every process": (
             ScriptFacts(source=_INIT_TEXT + "torch.cuda.set_device(1)\nmodel = Net().cuda()\n"),
             "every process of a host uses GPU 1: its number is fixed in the script",
         ),
-        "a fixed one for DDP": (
+        "DDP with `device_ids=[0]` in every process": (
             ScriptFacts(
                 source=_INIT_TEXT + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
                 "model = DDP(Net().to('cuda:0'), device_ids=[0])\n"
@@ -249,34 +249,40 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "several GPUs visible to all": ScriptFacts(
+        "two GPUs visible to all processes, of which each takes its own": ScriptFacts(
             source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"
             + _INIT_TEXT
             + "model = Net().to(rank)\n"
         ),
-        "Horovod by its local rank": ScriptFacts(
+        "a Horovod script that selects the GPU by `hvd.local_rank()`": ScriptFacts(
             source=_HOROVOD + "torch.cuda.set_device(hvd.local_rank())\n"
         ),
-        "a device of its own": ScriptFacts(source=_DEVICE.replace('"cuda"', 'f"cuda:{rank}"')),
-        "one of two that only a run could tell": ScriptFacts(
+        "the device `cuda` with the rank as its number": ScriptFacts(
+            source=_DEVICE.replace('"cuda"', 'f"cuda:{rank}"')
+        ),
+        "the device `cuda`, or one from the command line": ScriptFacts(
             source=_DEVICE.replace('"cpu"', "args.device")
         ),
-        "one GPU visible to each": ScriptFacts(
+        "CUDA_VISIBLE_DEVICES shows each process a GPU of its own": ScriptFacts(
             source=_INIT_TEXT
             + "os.environ['CUDA_VISIBLE_DEVICES'] = gpu\ntorch.cuda.set_device(0)\n"
         ),
-        "fixed in one branch": ScriptFacts(
+        "a fixed GPU in a branch that an option chooses": ScriptFacts(
             source=_INIT_TEXT + "if args.single:\n    torch.cuda.set_device(0)\n"
         ),
-        "set": ScriptFacts(
+        "`torch.cuda.set_device(rank)` before `.cuda()`": ScriptFacts(
             source=_INIT_TEXT + "torch.cuda.set_device(rank)\nmodel = Net().cuda()\n"
         ),
         "a world of one process": ScriptFacts(
             source=_INIT_TEXT.replace('"nccl"', '"nccl", rank=0, world_size=1')
             + "model = Net().cuda()\n"
         ),
-        "by rank": ScriptFacts(source=_INIT_TEXT + "model = Net().to(rank)\n"),
-        "gloo": ScriptFacts(source=_INIT_TEXT.replace("nccl", "gloo") + "model = Net().cuda()\n"),
+        "a model that is moved by `.to(rank)`": ScriptFacts(
+            source=_INIT_TEXT + "model = Net().to(rank)\n"
+        ),
+        "the gloo backend, under which processes may share a GPU": ScriptFacts(
+            source=_INIT_TEXT.replace("nccl", "gloo") + "model = Net().cuda()\n"
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

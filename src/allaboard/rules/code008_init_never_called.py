@@ -145,33 +145,37 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "PyTorch": (
+        "DistributedDataParallel without `init_process_group`": (
             ScriptFacts(source=_WRAP),
             "DistributedDataParallel is used, but init_process_group is never called",
         ),
-        "TensorFlow": (
+        "TF_CONFIG is set, and no strategy is created": (
             ScriptFacts(source=_SET + "model = tf.keras.Sequential([])\n"),
             "TF_CONFIG is set, but no strategy is created: each worker trains alone",
         ),
-        "a strategy of one host": (
+        "MirroredStrategy with a TF_CONFIG of two workers": (
             ScriptFacts(source=_TWO.replace("NAME", "MirroredStrategy")),
             "TF_CONFIG lists 2 workers, and MirroredStrategy knows only this host's GPUs: "
             "each worker trains alone",
         ),
     },
     silent_on={
-        "a strategy of several hosts": ScriptFacts(
+        "MultiWorkerMirroredStrategy with a TF_CONFIG of two workers": ScriptFacts(
             source=_TWO.replace("NAME", "MultiWorkerMirroredStrategy")
         ),
-        "a strategy of one host, alone": ScriptFacts(
+        "MirroredStrategy with a TF_CONFIG of one worker": ScriptFacts(
             source=_TWO.replace("NAME", "MirroredStrategy").replace(', "b:2222"', "")
         ),
-        "a helper of one's own": ScriptFacts(source="from mine import setup\nsetup()\n" + _WRAP),
-        "a function for others": ScriptFacts(
+        "a function of another module, which may call `init_process_group`": ScriptFacts(
+            source="from mine import setup\nsetup()\n" + _WRAP
+        ),
+        "a function that wraps a model for other scripts": ScriptFacts(
             source="from torch.nn.parallel import DistributedDataParallel as DDP\n"
             "def wrap(model):\n    return DDP(model)\n"
         ),
-        "a strategy": ScriptFacts(source=_SET + "s = tf.distribute.MirroredStrategy()\n"),
+        "MirroredStrategy with a TF_CONFIG of unknown size": ScriptFacts(
+            source=_SET + "s = tf.distribute.MirroredStrategy()\n"
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

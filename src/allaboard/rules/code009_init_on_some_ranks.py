@@ -79,19 +79,19 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "under rank 0": (
+        "`init_process_group` under `if rank == 0`": (
             ScriptFacts(source=_HEAD + 'if rank == 0:\n    dist.init_process_group("gloo")\n'),
             "init_process_group is reached only where rank == 0: it waits for all ranks",
         )
     },
     silent_on={
-        "a smaller world of its own": ScriptFacts(
+        "two of three ranks form a smaller world (`world_size=2`)": ScriptFacts(
             source=_HEAD + "if rank != 2:\n    dist.init_process_group('gloo', world_size=2)\n"
         ),
-        "where it is distributed at all": ScriptFacts(
+        "a condition that asks only whether the job is distributed (`local_rank != -1`)": ScriptFacts(
             source=_HEAD + 'if local_rank != -1:\n    dist.init_process_group("gloo")\n'
         ),
-        "in both branches": ScriptFacts(
+        "both branches call `init_process_group`": ScriptFacts(
             source=_HEAD + 'if rank == 0:\n    dist.init_process_group("gloo")\nelse:\n'
             '    dist.init_process_group("gloo", timeout=t)\n'
         ),

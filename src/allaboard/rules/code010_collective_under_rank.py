@@ -170,21 +170,21 @@ RULE = Rule(
             ScriptFacts(source=_HEAD + "if rank == 0:\n    save()\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
         ),
-        "where transformers saves": (
+        "FSDP's `optim_state_dict` under `if self.args.should_save`": (
             ScriptFacts(
                 source=_FSDP
                 + "if self.args.should_save:\n    save(FSDP.optim_state_dict(model, opt))\n"
             ),
             "optim_state_dict is entered only where self.args.should_save: it waits for all ranks",
         ),
-        "PyTorch's checkpoint": (
+        "`torch.distributed.checkpoint.save` on one rank": (
             ScriptFacts(
                 source=_HEAD + "import torch.distributed.checkpoint as dcp\n"
                 "if rank == 0:\n    dcp.save(state, checkpoint_id='out')\n"
             ),
             "save is entered only where rank == 0: it waits for all ranks",
         ),
-        "Ray Train's report": (
+        "`ray.train.report` on one rank": (
             ScriptFacts(
                 source="from ray import train\n"
                 "if train.get_context().get_world_rank() == 0:\n    train.report({'loss': 1.0})\n"
@@ -192,40 +192,40 @@ RULE = Rule(
             "report is entered only where train.get_context().get_world_rank() == 0: it waits for all "
             "ranks",
         ),
-        "in mpi4py": (
+        "`comm.bcast` of mpi4py on one rank": (
             ScriptFacts(
                 source="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nrank = comm.Get_rank()\n"
                 "if rank == 0:\n    x = comm.bcast(x, root=0)\n"
             ),
             "bcast is entered only where rank == 0: it waits for all ranks",
         ),
-        "in detectron2": (
+        "`comm.synchronize` of detectron2 on one rank": (
             ScriptFacts(
                 source="from detectron2.utils import comm\nif comm.is_main_process():\n"
                 "    save()\n    comm.synchronize()\n"
             ),
             "synchronize is entered only where comm.is_main_process(): it waits for all ranks",
         ),
-        "in DeepSpeed": (
+        "a barrier of DeepSpeed on one rank": (
             ScriptFacts(
                 source="import deepspeed.comm as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n"
             ),
             "barrier is entered only where dist.get_rank() == 0: it waits for all ranks",
         ),
-        "in JAX": (
+        "`sync_global_devices` of JAX on one process": (
             ScriptFacts(
                 source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"
             ),
             "sync_global_devices is entered only where jax.process_index() == 0: it waits for all ranks",
         ),
-        "in accelerate": (
+        "`wait_for_everyone` of accelerate on the main process": (
             ScriptFacts(
                 source="from accelerate import Accelerator\na = Accelerator()\n"
                 "if a.is_main_process:\n    save()\n    a.wait_for_everyone()\n"
             ),
             "wait_for_everyone is entered only where a.is_main_process: it waits for all ranks",
         ),
-        "in a function with both halves of a pair": (
+        "rank 0 alone calls a function in which the others would wait for it at a barrier": (
             ScriptFacts(
                 source=_HEAD
                 + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
@@ -235,47 +235,47 @@ RULE = Rule(
             "barrier in line 7 (by load()) is entered only where dist.get_rank() == 0: "
             "it waits for all ranks",
         ),
-        "in Horovod": (
+        "`allreduce` of Horovod on one rank": (
             ScriptFacts(
                 source="import horovod.torch as hvd\nif hvd.rank() == 0:\n    mean = hvd.allreduce(loss)\n"
             ),
             "allreduce is entered only where hvd.rank() == 0: it waits for all ranks",
         ),
-        "Lightning validates on one rank": (
+        "`trainer.validate` of Lightning on one rank": (
             ScriptFacts(
                 source="import lightning.pytorch as pl\ntrainer = pl.Trainer(devices=4)\n"
                 "trainer.fit(m)\nif trainer.is_global_zero:\n    trainer.validate(m)\n"
             ),
             "validate is entered only where trainer.is_global_zero: it waits for all ranks",
         ),
-        "a module of Lightning": (
+        "`all_gather` of a LightningModule on one rank": (
             ScriptFacts(
                 source="import lightning as L\nclass M(L.LightningModule):\n    def on_test_end(self):\n"
                 "        if self.trainer.is_global_zero:\n            x = self.all_gather(self.y)\n"
             ),
             "all_gather is entered only where self.trainer.is_global_zero: it waits for all ranks",
         ),
-        "DeepSpeed's checkpoint": (
+        "`save_checkpoint` of DeepSpeed on one rank": (
             ScriptFacts(
                 source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(model=net)\n"
                 "if engine.global_rank == 0:\n    engine.save_checkpoint('out')\n"
             ),
             "save_checkpoint is entered only where engine.global_rank == 0: it waits for all ranks",
         ),
-        "transformers evaluates on one rank": (
+        "`evaluate` of transformers' Trainer on one rank": (
             ScriptFacts(
                 source="from transformers import Trainer\nt = Trainer(model)\nt.train()\n"
                 "if t.is_world_process_zero():\n    print(t.evaluate())\n"
             ),
             "evaluate is entered only where t.is_world_process_zero(): it waits for all ranks",
         ),
-        "a group created by its two members": (
+        "a group that only its two members create": (
             ScriptFacts(
                 source=_HEAD + "if dist.get_rank() in (0, 1):\n    pair = dist.new_group([0, 1])\n"
             ),
             "new_group is called only where dist.get_rank() in (0, 1): all ranks must call it",
         ),
-        "by what stands before it": (
+        "a function with an all_reduce, called behind `dist.get_rank() == 0 and`": (
             ScriptFacts(
                 source=_HEAD + "def best(x):\n    dist.all_reduce(x)\n    return x < 1\n"
                 "if dist.get_rank() == 0 and best(x):\n    save()\n"
@@ -283,54 +283,54 @@ RULE = Rule(
             "all_reduce in line 3 (by best()) is entered only where dist.get_rank() == 0: "
             "it waits for all ranks",
         ),
-        "unless one before it holds": (
+        "an all_reduce behind `rank != 0 or`": (
             ScriptFacts(source=_HEAD + "ok = rank != 0 or dist.all_reduce(x)\n"),
             "all_reduce is entered only where rank == 0: it waits for all ranks",
         ),
-        "a loop of one rank": (
+        "a barrier in a loop that only rank 0 runs": (
             ScriptFacts(source=_HEAD + "while rank == 0:\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
         ),
-        "a case of a match": (
+        "a barrier in one case of a `match` on the rank": (
             ScriptFacts(
                 source=_HEAD
                 + "match dist.get_rank():\n    case 0:\n        dist.barrier()\n    case _:\n        go()\n"
             ),
             "barrier is entered only where dist.get_rank() == 0: it waits for all ranks",
         ),
-        "a property that Lightning broadcasts": (
+        "one rank reads Lightning's `log_dir`, which is broadcast to all": (
             ScriptFacts(
                 source="import lightning as L\nclass M(L.LightningModule):\n    def on_fit_start(self):\n"
                 "        if self.global_rank == 0:\n            print(self.trainer.log_dir)\n"
             ),
             "log_dir is entered only where self.global_rank == 0: it waits for all ranks",
         ),
-        "DDP on one rank": (
+        "one rank wraps its model by DDP": (
             ScriptFacts(
                 source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
                 "if rank == 0:\n    model = DDP(model)\n"
             ),
             "DistributedDataParallel is called only where rank == 0: all ranks must call it",
         ),
-        "the rank by another name": (
+        "an all_reduce under a variable that holds `rank == 0`": (
             ScriptFacts(
                 source=_HEAD + "r = dist.get_rank()\nlead = r == 0\nif lead:\n"
                 "    dist.all_reduce(x)\n"
             ),
             "all_reduce is entered only where lead: it waits for all ranks",
         ),
-        "after a return": (
+        "an all_reduce after the other ranks have returned": (
             ScriptFacts(
                 source=_HEAD + "def main():\n    if dist.get_rank() > 0: return\n"
                 "    dist.all_reduce(x)\n"
             ),
             "all_reduce is entered only where not (dist.get_rank() > 0): it waits for all ranks",
         ),
-        "the state of FSDP": (
+        "`state_dict` of an FSDP model on one rank": (
             ScriptFacts(source=_FSDP + "if rank == 0:\n    save(model.state_dict())\n"),
             "state_dict is entered only where rank == 0: it waits for all ranks",
         ),
-        "the state of accelerate's FSDP": (
+        "`get_state_dict` of accelerate under FSDP on one rank": (
             ScriptFacts(
                 source="from accelerate import Accelerator, FullyShardedDataParallelPlugin\n"
                 "a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin())\n"
@@ -338,19 +338,19 @@ RULE = Rule(
             ),
             "get_state_dict is entered only where a.is_main_process: it waits for all ranks",
         ),
-        "the state of FSDP2": (
+        "the full state dict of an FSDP2 model on one rank": (
             ScriptFacts(
                 source=_FSDP2 + "if rank == 0:\n    save(get_model_state_dict(model, options=o))\n"
             ),
             "get_model_state_dict is entered only where rank == 0: it waits for all ranks",
         ),
-        "accelerate saves a model in shards": (
+        "`save_model` of accelerate under FSDP on one rank": (
             ScriptFacts(
                 source=_ACCELERATE_FSDP + "if a.is_main_process:\n    a.save_model(model, 'out')\n"
             ),
             "save_model is entered only where a.is_main_process: it waits for all ranks",
         ),
-        "accelerate saves all of DeepSpeed's state": (
+        "`save_state` of accelerate under DeepSpeed on one rank": (
             ScriptFacts(
                 source="from accelerate import Accelerator, DeepSpeedPlugin\n"
                 "a = Accelerator(deepspeed_plugin=DeepSpeedPlugin(zero_stage=1))\n"
@@ -358,7 +358,7 @@ RULE = Rule(
             ),
             "save_state is entered only where a.is_main_process: it waits for all ranks",
         ),
-        "in a function": (
+        "one rank calls a function that calls an all_reduce": (
             ScriptFacts(
                 source=_HEAD + "def mean(x):\n    dist.all_reduce(x)\n    return x / 4\n"
                 "def report(x):\n    print(mean(x))\n"
@@ -367,7 +367,7 @@ RULE = Rule(
             "all_reduce in line 3 (by report()) is entered only where dist.get_rank() == 0: "
             "it waits for all ranks",
         ),
-        "in a method": (
+        "one rank calls a method that enters a barrier": (
             ScriptFacts(
                 source=_HEAD + "class Trainer:\n    def save(self):\n"
                 "        if not dist.is_initialized():\n            return\n"
@@ -376,14 +376,14 @@ RULE = Rule(
             ),
             "barrier in line 6 (by self.save()) is entered only where self.rank == 0: it waits for all ranks",
         ),
-        "one rank evaluates, and lets itself go first": (
+        "only rank 0 evaluates, in a function in which it meets the others at a barrier": (
             ScriptFacts(
                 source=_CACHED + "if args.local_rank in (-1, 0):\n    evaluate(args, 'dev')\n"
             ),
             "barrier in line 6 (by evaluate()) is entered only where args.local_rank in (-1, 0): "
             "it waits for all ranks",
         ),
-        "a decorator of one rank": (
+        "a barrier in a function under Lightning's `@rank_zero_only`": (
             ScriptFacts(
                 source=_HEAD + "from lightning.pytorch.utilities import rank_zero_only\n"
                 "@rank_zero_only\ndef save():\n    dist.barrier()\n"
@@ -391,206 +391,208 @@ RULE = Rule(
             "barrier is entered only by one rank: @rank_zero_only lets no other run save, "
             "and it waits for all ranks",
         ),
-        "a decorator of the script": (
+        "a reduce in a function under the script's own decorator for rank 0": (
             ScriptFacts(
                 source=_HEAD + _DECORATOR + "@first\ndef report(x):\n    dist.reduce(x, 0)\n"
             ),
             "reduce is entered only by one rank: @first lets no other run report, and it waits for all ranks",
         ),
-        "Lightning reduces what one rank logs": (
+        "Lightning's `self.log` with `sync_dist=True` on one rank": (
             ScriptFacts(source=_LIGHTNING.replace("SYNC", "True")),
             "log is entered only where self.global_rank == 0: it waits for all ranks",
         ),
-        "a callback of Horovod on one rank": (
+        "Horovod's callback that broadcasts the variables, on one rank": (
             ScriptFacts(source=_CALLBACKS.replace("LIST", "[]").replace("CALL", _BROADCAST)),
             "BroadcastGlobalVariablesCallback is called only where hvd.rank() == 0: all ranks must call it",
         ),
     },
     silent_on={
-        "all ranks evaluate, one goes first": ScriptFacts(
+        "all ranks evaluate in a function in which rank 0 goes first": ScriptFacts(
             source=_CACHED + "evaluate(args, 'dev')\n"
         ),
-        "a decorator that asks nothing of the rank": ScriptFacts(
+        "a reduce under a decorator that does not depend on the rank": ScriptFacts(
             source=_HEAD
             + _DECORATOR.replace("if dist.get_rank() == 0:", "if f:")
             + "@first\ndef report(x):\n    dist.reduce(x, 0)\n"
         ),
-        "one rank prints behind a decorator": ScriptFacts(
+        "a print under the script's own decorator for rank 0": ScriptFacts(
             source=_HEAD + _DECORATOR + "@first\ndef report(x):\n    print(x)\n"
         ),
-        "Lightning logs of one rank": ScriptFacts(source=_LIGHTNING.replace("SYNC", "False")),
-        "checkpoints of Horovod on one rank": ScriptFacts(
+        "Lightning's `self.log` with `sync_dist=False` on one rank": ScriptFacts(
+            source=_LIGHTNING.replace("SYNC", "False")
+        ),
+        "a checkpoint callback on one rank, and Horovod's broadcast on all": ScriptFacts(
             source=_CALLBACKS.replace("LIST", f"[{_BROADCAST}]").replace("CALL", "Checkpoint()")
         ),
-        "a trainer of one's own": ScriptFacts(
+        "`save_checkpoint` of a trainer that is not Lightning's": ScriptFacts(
             source="import torch\nclass Loop:\n    def end(self):\n        if self.rank == 0:\n"
             "            self.trainer.save_checkpoint('x.pt')\n"
         ),
-        "the state of DDP": ScriptFacts(
+        "`state_dict` of a DDP model on one rank": ScriptFacts(
             source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
             "model = DDP(net)\nif rank == 0:\n    save(model.module.state_dict())\n"
         ),
-        "the state of accelerate, without shards": ScriptFacts(
+        "`get_state_dict` of accelerate without shards, on one rank": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\n"
             "if a.is_main_process:\n    save(a.get_state_dict(model))\n"
         ),
-        "accelerate writes what one rank has": ScriptFacts(
+        "all ranks gather the state under FSDP, and one rank writes it": ScriptFacts(
             source=_ACCELERATE_FSDP
             + "state = a.get_state_dict(model)\nif a.is_main_process:\n    a.save(state, 'out.pt')\n"
         ),
-        "accelerate saves on all ranks": ScriptFacts(
+        "`save_state` and `save_model` of accelerate on all ranks": ScriptFacts(
             source=_ACCELERATE_FSDP + "a.save_state('out')\na.save_model(model, 'out')\n"
         ),
-        "accelerate saves under DDP": ScriptFacts(
+        "`save_state` and `save_model` of accelerate without shards, on one rank": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\n"
             "if a.is_main_process:\n    a.save_state('out')\n    a.save_model(model, 'out')\n"
         ),
-        "FSDP2, on all ranks": ScriptFacts(
+        "the full state dict of an FSDP2 model on all ranks, written by one": ScriptFacts(
             source=_FSDP2 + "state = get_model_state_dict(model, options=o)\n"
             "if rank == 0:\n    save(state)\n"
         ),
-        "FSDP2's own pieces": ScriptFacts(
+        "one rank reads its own shards of an FSDP2 model, not the full state dict": ScriptFacts(
             source=_FSDP2.replace("full_state_dict=True", "cpu_offload=True")
             + "if rank == 0:\n    print(get_model_state_dict(model, options=o))\n"
         ),
-        "the same of a model without shards": ScriptFacts(
+        "the full state dict of a DDP model on one rank": ScriptFacts(
             source=_FSDP2.replace("fully_shard(model)", "model = DDP(model)")
             + "if rank == 0:\n    save(get_model_state_dict(model, options=o))\n"
         ),
-        "FSDP in one mode, another in the other": ScriptFacts(
+        "all ranks call `state_dict` of FSDP in one mode, and one rank in another": ScriptFacts(
             source=_FSDP + "if sharded:\n    state = model.state_dict()\n"
             "elif rank == 0:\n    state = model.state_dict()\n"
         ),
-        "each rank's own shard": ScriptFacts(
+        "FSDP with LOCAL_STATE_DICT, each rank's own shard": ScriptFacts(
             source=_FSDP + "FSDP.set_state_dict_type(model, StateDictType.LOCAL_STATE_DICT)\n"
             "if rank == 0:\n    save(model.state_dict())\n"
         ),
-        "in JAX, on all ranks": ScriptFacts(
+        "`sync_global_devices` of JAX on all processes": ScriptFacts(
             source=_JAX
             + "first = jax.process_index() == 0\nif first:\n    save()\nmu.sync_global_devices('s')\n"
             "x = mu.broadcast_one_to_all(x, is_source=first)\n"
         ),
-        "the ranks agree in it": ScriptFacts(
+        "a condition on a value that is broadcast to all ranks": ScriptFacts(
             source=_HEAD
             + "def agree(rank, size):\n    dist.broadcast(flag, 0)\n    return flag.item()\n"
             "if agree(rank, size):\n    dist.barrier()\n"
         ),
-        "a group that its members alone make": ScriptFacts(
+        "only its members create a group, with `use_local_synchronization=True`": ScriptFacts(
             source=_HEAD + "if rank < 2:\n"
             "    pair = dist.new_group([0, 1], use_local_synchronization=True)\n"
         ),
-        "a model of a group": ScriptFacts(
+        "the members of a group wrap a model by DDP in that group": ScriptFacts(
             source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
             "if rank < 2:\n    model = DDP(model, process_group=pair)\n"
         ),
-        "accelerate waits on all ranks": ScriptFacts(
+        "`wait_for_everyone` on all ranks, before one saves": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\na.wait_for_everyone()\n"
             "if a.is_main_process:\n    a.save(model)\n"
         ),
-        "Lightning tests on one device": ScriptFacts(
+        "one rank tests with a second Trainer of Lightning for one device": ScriptFacts(
             source="import lightning.pytorch as pl\ntrainer = pl.Trainer(devices=4)\ntrainer.fit(m)\n"
             "if trainer.is_global_zero:\n    trainer = pl.Trainer(devices=1, num_nodes=1)\n"
             "    trainer.test(m)\n"
         ),
-        "transformers saves on one rank": ScriptFacts(
+        "`save_model` of transformers' Trainer on one rank": ScriptFacts(
             source="from transformers import Trainer\nt = Trainer(model)\nt.train()\n"
             "if t.is_world_process_zero():\n    t.save_model('out')\n"
         ),
-        "Horovod, in a process set": ScriptFacts(
+        "`allreduce` of Horovod in a process set of two ranks": ScriptFacts(
             source="import horovod.torch as hvd\nif hvd.rank() in (0, 1):\n"
             "    hvd.allreduce(x, process_set=pair)\n"
         ),
-        "a function with both halves, on all ranks": ScriptFacts(
+        "all ranks call a function in which the others wait for rank 0 at a barrier": ScriptFacts(
             source=_HEAD
             + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
             "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
             "    return data\ndata = load('test')\nif dist.get_rank() == 0:\n    score(data)\n"
         ),
-        "a function with both halves, on both ways": ScriptFacts(
+        "both branches call a function in which the others wait for rank 0 at a barrier": ScriptFacts(
             source=_HEAD
             + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
             "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
             "    return data\nif dist.get_rank() == 0:\n    score(load('test'))\nelse:\n"
             "    load('test')\n"
         ),
-        "after the branch": ScriptFacts(
+        "a barrier after the branch of one rank": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    save()\ndist.barrier()\n"
         ),
-        "one goes first": ScriptFacts(
+        "the others enter a barrier before the loading, and rank 0 after it": ScriptFacts(
             source=_HEAD + "if rank != 0:\n    dist.barrier()\nload()\n"
             "if rank == 0:\n    dist.barrier()\n"
         ),
-        "before its return, and after it": ScriptFacts(
+        "the others enter a barrier before they return, and rank 0 after that": ScriptFacts(
             source=_HEAD + "def main():\n    if rank != 0:\n        dist.barrier()\n"
             "        return\n    dist.barrier()\n"
         ),
-        "whether there are ranks at all": ScriptFacts(
+        "a condition that asks only whether the job is distributed": ScriptFacts(
             source=_HEAD + 'import os\nddp = int(os.environ.get("RANK", -1)) != -1\n'
             "if ddp:\n    dist.barrier()\n"
         ),
-        "whether the variable is set": ScriptFacts(
+        "a condition that asks only whether RANK is set": ScriptFacts(
             source=_HEAD + 'import os\nif "RANK" in os.environ:\n    dist.barrier()\n'
             'if os.environ.get("RANK"):\n    dist.all_reduce(x)\n'
         ),
-        "a name that is no rank everywhere": ScriptFacts(
+        "a parameter that has the name of another function's rank": ScriptFacts(
             source=_HEAD + "def one():\n    r = dist.get_rank()\n    print(r)\n"
             "def two(r):\n    if r == 0:\n        dist.barrier()\n"
         ),
-        "of a group, by position": ScriptFacts(
+        "a broadcast in a group that is passed by position": ScriptFacts(
             source=_HEAD + "r = dist.get_rank()\nif r < 2:\n    dist.broadcast(x, 0, pair)\n"
         ),
-        "in a function that the others call too": ScriptFacts(
+        "both branches call functions that enter the same barrier": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\ndef wait():\n    meet()\n"
             "if rank == 0:\n    download()\n    meet()\nelse:\n    wait()\n"
         ),
-        "the others enter it in a function": ScriptFacts(
+        "one branch calls broadcast, and the other a function that calls it": ScriptFacts(
             source=_HEAD + "def receive(x):\n    dist.broadcast(x, 0)\n"
             "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n    receive(x)\n"
         ),
-        "in a function that goes on": ScriptFacts(
+        "the others enter a barrier in a function, and rank 0 in a later branch": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\n"
             "if rank != 0:\n    meet()\nload()\nif rank == 0:\n    dist.barrier()\n"
         ),
-        "only if it is asked to": ScriptFacts(
+        "a function whose barrier an argument switches off": ScriptFacts(
             source=_HEAD
             + "def save(x, sync):\n    write(x)\n    if sync:\n        dist.barrier()\n"
             "if rank == 0:\n    save(x, False)\n"
         ),
-        "after its return": ScriptFacts(
+        "a function that an argument makes return before its all_reduce": ScriptFacts(
             source=_HEAD + "def mean(x, alone=False):\n    if alone:\n        return x\n"
             "    dist.all_reduce(x)\nif rank == 0:\n    mean(x, alone=True)\n"
         ),
-        "in a function of a group": ScriptFacts(
+        "a function with an all_reduce in the group that it is given": ScriptFacts(
             source=_HEAD + "def mean(x, group):\n    dist.all_reduce(x, group=group)\n"
             "if rank == 0:\n    mean(x, mine)\n"
         ),
-        "a function that is handed in": ScriptFacts(
+        "a function that is a parameter, with the name of one that enters a barrier": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\ndef main(meet):\n"
             "    if rank == 0:\n        meet()\n"
         ),
-        "all agree before the rank is asked": ScriptFacts(
+        "a function with an all_reduce, called before `and rank == 0`": ScriptFacts(
             source=_HEAD + "def best(x):\n    dist.all_reduce(x)\n    return x < 1\n"
             "if best(x) and rank == 0:\n    save()\n"
         ),
-        "all cases of a match": ScriptFacts(
+        "a broadcast in every case of a `match` on the rank": ScriptFacts(
             source=_HEAD + "match rank:\n    case 0:\n        dist.broadcast(x, 0)\n    case _:\n"
             "        dist.broadcast(y, 0)\n"
         ),
-        "a match on something else": ScriptFacts(
+        "a barrier in a `match` on something other than the rank": ScriptFacts(
             source=_HEAD + "match mode:\n    case 0:\n        dist.barrier()\n"
         ),
-        "a loop that every rank ends": ScriptFacts(
+        "a barrier in a loop that all ranks run equally often": ScriptFacts(
             source=_HEAD + "while step < 9:\n    dist.barrier()\n"
         ),
-        "both branches of mpi4py": ScriptFacts(
+        "`comm.bcast` of mpi4py in both branches": ScriptFacts(
             source="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nif comm.Get_rank() == 0:\n"
             "    x = comm.bcast(x, root=0)\nelse:\n    x = comm.bcast(None, root=0)\n"
         ),
-        "both branches of Ray Train": ScriptFacts(
+        "`ray.train.report` in both branches": ScriptFacts(
             source="from ray import train\nif train.get_context().get_world_rank() == 0:\n"
             "    train.report(m, checkpoint=c)\nelse:\n    train.report(m)\n"
         ),
-        "both branches": ScriptFacts(
+        "a broadcast in both branches": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n"
             "    dist.broadcast(y, 0)\n"
         ),

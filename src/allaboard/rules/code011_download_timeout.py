@@ -197,45 +197,53 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a dataset is mapped": (
+        "one rank maps a dataset, with a timeout of 5 minutes": (
             ScriptFacts(source=_MAPPED),
             "one rank prepares the data while the others wait in a barrier of 300 s",
         ),
-        "30 s": (
+        "one rank downloads, with a timeout of 30 seconds": (
             ScriptFacts(source=_SOURCE),
             "one rank downloads while the others wait in a barrier of 30 s",
         ),
-        "before the init": (
+        "one rank sleeps 45 minutes before `init_process_group`": (
             ScriptFacts(source=_SLEEP.replace("SECONDS", "45 * 60")),
             "one rank sleeps 2700 s while the others wait in init_process_group of 1800 s",
         ),
-        "before JAX's init": (
+        "one process sleeps 10 minutes before `jax.distributed.initialize`": (
             ScriptFacts(
                 source="import jax, time\nif args.process_id == 0:\n    time.sleep(600)\n"
                 "jax.distributed.initialize(args.where, 2, args.process_id)\n"
             ),
             "one rank sleeps 600 s while the others wait in initialize of 300 s",
         ),
-        "the Trainer's data": (
+        "data is prepared in the Trainer's `main_process_first` with the default timeout": (
             ScriptFacts(source=_TRAINER),
             "rank 0 prepares the data first, and the others wait for it in a barrier: 30 minutes at most",
         ),
     },
     silent_on={
-        "a mapping within the default timeout": ScriptFacts(
+        "one rank maps a dataset, with the default timeout": ScriptFacts(
             source=_MAPPED.replace(", timeout=timedelta(minutes=5)", "")
         ),
-        "all ranks map": ScriptFacts(source=_MAPPED.replace("if rank == 0:", "if True:")),
-        "half an hour": ScriptFacts(source=_SOURCE.replace("seconds=30", "minutes=30")),
-        "the default": ScriptFacts(source=_SOURCE.replace(", timeout=timedelta(seconds=30)", "")),
-        "a short sleep": ScriptFacts(source=_SLEEP.replace("SECONDS", "30")),
-        "all ranks sleep": ScriptFacts(
+        "all ranks map the dataset": ScriptFacts(
+            source=_MAPPED.replace("if rank == 0:", "if True:")
+        ),
+        "one rank downloads, with a timeout of half an hour": ScriptFacts(
+            source=_SOURCE.replace("seconds=30", "minutes=30")
+        ),
+        "one rank downloads, with the default timeout": ScriptFacts(
+            source=_SOURCE.replace(", timeout=timedelta(seconds=30)", "")
+        ),
+        "one rank sleeps 30 seconds before `init_process_group`": ScriptFacts(
+            source=_SLEEP.replace("SECONDS", "30")
+        ),
+        "all ranks sleep for an hour": ScriptFacts(
             source=_SLEEP.replace("SECONDS", "3600").replace("if rank == 0:\n    ", "")
         ),
-        "data prepared within a timeout that was thought of": ScriptFacts(
+        "data is prepared in `main_process_first` with a `ddp_timeout` of two hours": ScriptFacts(
             source=_TRAINER.replace("'out'", "'out', ddp_timeout=7200")
         ),
-        "data prepared before, by arguments from outside": ScriptFacts(
+        "the Trainer's arguments come from the command line, perhaps with a timeout": ScriptFacts(
             source=_TRAINER.replace("TrainingArguments('out')", "parser.parse_args()")
         ),
     },

@@ -242,11 +242,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "suppressed": (
+        "`contextlib.suppress(RuntimeError)` around the step": (
             ScriptFacts(source=_SUPPRESSED),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
-        "a batch too large for this rank": (
+        "the handler skips a batch for which the GPU has too little memory": (
             ScriptFacts(
                 source=_LOOP.replace(
                     "HANDLER",
@@ -256,62 +256,64 @@ RULE = Rule(
             ),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
-        "printed and forgotten": (
+        "the handler prints the exception, and the loop goes on": (
             ScriptFacts(source=_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
-        "around the function of a step": (
+        "the step is a function, and the handler around its call goes on": (
             ScriptFacts(source=_STEP_FUNCTION.replace("HANDLER", "continue")),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
-        "around the loop": (
+        "the handler around the whole loop prints the exception": (
             ScriptFacts(source=_AROUND_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training loop is swallowed: this rank ends as if it had finished",
         ),
-        "around the init": (
+        "the handler around `init_process_group` prints the exception": (
             ScriptFacts(source=_AROUND_INIT.replace("HANDLER", "print(error)")),
             "an exception in the distributed init is swallowed, and this rank goes on alone while the "
             "others wait for it",
         ),
     },
     silent_on={
-        "another exception is suppressed": ScriptFacts(
+        "`contextlib.suppress(FileNotFoundError)` around the step": ScriptFacts(
             source=_SUPPRESSED.replace("(RuntimeError)", "(FileNotFoundError)")
         ),
-        "only if there is one rank": ScriptFacts(
+        "the handler skips a batch only if there is one rank": ScriptFacts(
             source=_LOOP.replace(
                 "HANDLER",
                 "if 'memory' in str(error) and world_size == 1:\n"
                 "            continue\n        raise",
             )
         ),
-        "the other ranks are told": ScriptFacts(
+        "the handler tells the other ranks, and raises the exception again": ScriptFacts(
             source=_LOOP.replace(
                 "HANDLER", "if 'memory' in str(error):\n            tell_all(error)\n        raise"
             )
         ),
-        "a function that does no step": ScriptFacts(
+        "the handler is around a function that does no training step": ScriptFacts(
             source=_STEP_FUNCTION.replace("HANDLER", "continue").replace("backward", "item")
         ),
-        "the function's failure ends the loop": ScriptFacts(
+        "the step is a function, and the handler raises its exception again": ScriptFacts(
             source=_STEP_FUNCTION.replace("HANDLER", "print(error); raise")
         ),
-        "the init's failure is acted on": ScriptFacts(
+        "the handler around `init_process_group` switches to training without it": ScriptFacts(
             source=_AROUND_INIT.replace("HANDLER", "print(error); distributed = False")
         ),
-        "a loop that ends with an error": ScriptFacts(
+        "the handler around the whole loop exits with code 1": ScriptFacts(
             source=_AROUND_LOOP.replace("HANDLER", "print(error); sys.exit(1)")
         ),
-        "a loop that a person ends": ScriptFacts(
+        "the handler around the whole loop catches Ctrl+C (KeyboardInterrupt)": ScriptFacts(
             source=_AROUND_LOOP.replace("RuntimeError", "KeyboardInterrupt").replace(
                 "HANDLER", "print(error)"
             )
         ),
-        "raised again": ScriptFacts(source=_LOOP.replace("HANDLER", "raise")),
-        "one process": ScriptFacts(
+        "the handler raises the exception again": ScriptFacts(
+            source=_LOOP.replace("HANDLER", "raise")
+        ),
+        "a script without `init_process_group`": ScriptFacts(
             source=_LOOP.replace("HANDLER", "pass").replace("dist.init", "other.init")
         ),
-        "a narrow one": ScriptFacts(
+        "the handler catches StopIteration alone": ScriptFacts(
             source=_LOOP.replace("Exception as error", "StopIteration").replace("HANDLER", "pass")
         ),
     },

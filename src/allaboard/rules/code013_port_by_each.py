@@ -208,71 +208,73 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a port of its own in the URL": (
+        "each process puts a free port that it found into the init URL": (
             ScriptFacts(source=_URL.replace("PLACE", "f'tcp://127.0.0.1:{pick()}'")),
             "each process chooses init_method by itself before it joins: no two of them agree",
         ),
-        "a file of its own": (
+        "each process puts a temporary file of its own into the init URL": (
             ScriptFacts(source=_URL.replace("PLACE", "'file://' + tempfile.mktemp()")),
             "each process chooses init_method by itself before it joins: no two of them agree",
         ),
-        "in a variable": (
+        "each process sets MASTER_PORT to a free port that it found": (
             ScriptFacts(
                 source="import os\nimport torch.distributed as dist\nport = find_free_port()\n"
                 "os.environ['MASTER_PORT'] = str(port)\ndist.init_process_group('gloo')\n"
             ),
             "each process chooses MASTER_PORT by itself before it joins: no two of them agree",
         ),
-        "in each process": (
+        "each process sets MASTER_PORT to a random number": (
             ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM_PORT)),
             "each process chooses MASTER_PORT by itself before it joins: no two of them agree",
         ),
-        "from the rank": (
+        "each process adds its own rank to MASTER_PORT": (
             ScriptFacts(
                 source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank)")
             ),
             "each process computes MASTER_PORT from its own rank before it joins: no two of them agree",
         ),
-        "two functions": (
+        "the functions of two ranks set different ports": (
             ScriptFacts(source=_TWO_FUNCTIONS),
             "second sets MASTER_PORT to 29501, first to 29500: ranks 0 and 1 will not meet",
         ),
     },
     silent_on={
-        "a file for one process": ScriptFacts(
+        "a temporary file in a script that is always rank 0": ScriptFacts(
             source=_URL.replace("PLACE", "'file://' + tempfile.mktemp()").replace(
                 "rank=int(os.environ['SLURM_PROCID'])", "rank=0"
             )
         ),
-        "a port that all have": ScriptFacts(
+        "an init URL with a port that the script does not choose": ScriptFacts(
             source=_URL.replace("PLACE", "f'tcp://127.0.0.1:{port}'")
         ),
-        "a port in a variable, from the launcher": ScriptFacts(
+        "MASTER_PORT is taken from a variable of the launcher": ScriptFacts(
             source="import os\nimport torch.distributed as dist\nport = int(os.environ['JOB_PORT'])\n"
             "os.environ['MASTER_PORT'] = str(port)\ndist.init_process_group('gloo')\n"
         ),
-        "in the parent": ScriptFacts(
+        "the parent sets a random MASTER_PORT before it spawns the processes": ScriptFacts(
             source=_SETUP.replace("INSIDE", "pass")
             + f"def main():\n    {_RANDOM_PORT}\n    mp.spawn(setup, nprocs=2)\n"
         ),
-        "a constant": ScriptFacts(
+        "each process sets MASTER_PORT to the same constant": ScriptFacts(
             source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = '29500'")
         ),
-        "a choice by the rank": ScriptFacts(
+        "MASTER_ADDR is one of two fixed names, by the rank": ScriptFacts(
             source=_SETUP.replace(
                 "INSIDE", "os.environ['MASTER_ADDR'] = 'localhost' if rank == 0 else 'node0'"
             )
         ),
-        "one port a group of ranks": ScriptFacts(
+        "one port for each group of eight ranks": ScriptFacts(
             source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank // 8)")
         ),
-        "by the job's id": ScriptFacts(
+        "a port that is computed from Slurm's job id": ScriptFacts(
             source=_SETUP.replace(
                 "INSIDE",
                 "os.environ['MASTER_PORT'] = str(10000 + int(os.environ['SLURM_JOB_ID']) % 9000)",
             )
         ),
-        "the same in two functions": ScriptFacts(source=_TWO_FUNCTIONS.replace("29501", "29500")),
+        "the functions of two ranks set the same port": ScriptFacts(
+            source=_TWO_FUNCTIONS.replace("29501", "29500")
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

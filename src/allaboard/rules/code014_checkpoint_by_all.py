@@ -154,47 +154,51 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "one file": (
+        "every rank calls `torch.save` with the same path": (
             ScriptFacts(source=_HEAD + 'torch.save(model.state_dict(), "model.pt")\n'),
             "every rank saves to 'model.pt'",
         ),
-        "where it is distributed at all": (
+        "every rank saves, under a condition that asks only whether the job is distributed": (
             ScriptFacts(
                 source=_HEAD + "ready = dist.is_initialized()\nif ready:\n"
                 '    torch.save(model.state_dict(), "model.pt")\n'
             ),
             "every rank saves to 'model.pt'",
         ),
-        "Keras under a strategy of several workers": (
+        "every worker of MultiWorkerMirroredStrategy saves a Keras model to one path": (
             ScriptFacts(source=_KERAS + "model.save('/models/click')\n"),
             "every worker saves to '/models/click'",
         ),
-        "a session of Horovod": (
+        "a MonitoredTrainingSession under Horovod, with the same folder on every rank": (
             ScriptFacts(source=_HOROVOD.replace("DIR", "'/work'")),
             "every rank saves to '/work'",
         ),
     },
     silent_on={
-        "Keras, a folder each": ScriptFacts(source=_KERAS + "model.save(write_path(task_id))\n"),
-        "Keras on one host": ScriptFacts(
+        "every worker saves a Keras model to a folder of its own": ScriptFacts(
+            source=_KERAS + "model.save(write_path(task_id))\n"
+        ),
+        "a Keras model is saved under MirroredStrategy, on one host": ScriptFacts(
             source=_KERAS.replace("MultiWorkerM", "M") + "model.save('/models/click')\n"
         ),
-        "Horovod's rank 0 alone": ScriptFacts(
+        "only Horovod's rank 0 has a checkpoint folder": ScriptFacts(
             source=_HOROVOD.replace("DIR", "'/work' if hvd.rank() == 0 else None")
         ),
-        "where it is one process": ScriptFacts(
+        "`torch.save` in the branch for a single process": ScriptFacts(
             source=_HEAD
             + "if not args.standalone:\n    dist.barrier()\nelse:\n    torch.save(m, 'm.pt')\n"
         ),
-        "rank 0 alone": ScriptFacts(
+        "`torch.save` under a condition on rank 0": ScriptFacts(
             source=_HEAD + 'if dist.get_rank() == 0:\n    torch.save(state, "model.pt")\n'
         ),
-        "rank 0 alone, by another name": ScriptFacts(
+        "`torch.save` under `not me`, where `me` is the rank": ScriptFacts(
             source="import os\n" + _HEAD + 'me = int(os.environ["RANK"])\nif not me:\n'
             '    torch.save(state, "model.pt")\n'
         ),
-        "a file each": ScriptFacts(source=_HEAD + 'torch.save(state, f"model{rank}.pt")\n'),
-        "a function that rank 0 calls": ScriptFacts(
+        "every rank saves to a path with its rank in it": ScriptFacts(
+            source=_HEAD + 'torch.save(state, f"model{rank}.pt")\n'
+        ),
+        "`torch.save` in a function that only rank 0 calls": ScriptFacts(
             source=_HEAD + 'def save():\n    torch.save(state, "model.pt")\n'
             "if rank == 0:\n    save()\n"
         ),

@@ -175,14 +175,14 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a new iterator in each step": (
+        "`next(iter(loader))` in each step": (
             ScriptFacts(
                 source=f"{_HEAD}for step in range(9):\n    x = next(iter(loader))\n{_STEP}"
             ),
             "every step restarts the data pipeline: its worker processes start again, and each step may "
             "get the same batch",
         ),
-        "in the function of a step": (
+        "`next(iter(data))` in a function that does one step": (
             ScriptFacts(
                 source=_TF + "def step():\n    strategy.run(f, args=(next(iter(data)),))\n"
                 "for _ in range(9):\n    step()\n"
@@ -190,7 +190,7 @@ RULE = Rule(
             "every step restarts the data pipeline: its worker processes start again, and each step may "
             "get the same batch",
         ),
-        "kept in a variable of the step": (
+        "a new iterator in each step, kept in a variable": (
             ScriptFacts(
                 source=_TF + "for _ in range(9):\n    it = iter(data)\n"
                 "    strategy.run(f, args=(next(it),))\n"
@@ -208,31 +208,31 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "an iterator for each epoch": ScriptFacts(
+        "a new iterator for each epoch": ScriptFacts(
             source=_TF + "for epoch in range(9):\n    it = iter(data)\n    for _ in range(100):\n"
             "        strategy.run(f, args=(next(it),))\n"
         ),
-        "one iterator": ScriptFacts(
+        "one iterator for all steps": ScriptFacts(
             source=f"{_HEAD}it = iter(loader)\nfor step in range(9):\n    x = next(it)\n{_STEP}"
         ),
-        "a look at a gradient": ScriptFacts(
+        "`next(iter(net.parameters()))` in each step": ScriptFacts(
             source=f"{_HEAD}for x in loader:\n    p = next(iter(net.parameters()))\n{_STEP}"
         ),
-        "a look at the shapes": ScriptFacts(
+        "one batch is read before the loop": ScriptFacts(
             source=f"{_HEAD}x = next(iter(loader))\nfor x in loader:\n{_STEP}"
         ),
-        "a look at a batch in a function that trains": ScriptFacts(
+        "one batch is read at the beginning of a function that trains": ScriptFacts(
             source=f"{_HEAD}def fit():\n    show(next(iter(loader)))\n    for x in loader:\n    {_STEP}"
             "for seed in seeds:\n    fit()\n"
         ),
-        "an evaluation in the loop": ScriptFacts(
+        "one batch of each of several loaders is shown, without training": ScriptFacts(
             source=f"{_HEAD}for n in names:\n    x = next(iter(loaders[n]))\n    show(x)\n"
         ),
-        "an evaluation of many sets": ScriptFacts(
+        "one batch of each of several datasets is evaluated": ScriptFacts(
             source=_TF + "for n in names:\n    x = next(iter(sets[n]))\n"
             "    strategy.run(judge, args=(x,))\n"
         ),
-        "rebuilt each epoch": ScriptFacts(
+        "the dataset is distributed again in each epoch": ScriptFacts(
             source=_TF + "for epoch in range(9):\n"
             "    data = strategy.experimental_distribute_dataset(make(epoch))\n"
             "    for batch in data:\n        strategy.run(f, args=(batch,))\n"

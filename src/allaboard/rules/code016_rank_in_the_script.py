@@ -119,40 +119,44 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "rank 0 everywhere": (
+        "the script sets RANK to 0 and WORLD_SIZE to 2": (
             ScriptFacts(source=_SET),
             "the script sets RANK itself: every process that runs it is rank 0 of 2",
         ),
-        "an argument": (
+        "`init_process_group` with `rank=0` and a world size of 2": (
             ScriptFacts(
                 source="import torch.distributed as dist\nW = 2\n"
                 "dist.init_process_group('gloo', rank=0, world_size=W)\n"
             ),
             "rank is 0 in every process that runs this script, and 2 are to join",
         ),
-        "JAX": (
+        "`jax.distributed.initialize` with `process_id=0` and four processes": (
             ScriptFacts(source=_JAX),
             "process_id is 0 in every process that runs this script, and 4 are to join",
         ),
-        "a resolver": (
+        "a cluster resolver with `task_id=0` and two workers": (
             ScriptFacts(source=_RESOLVER),
             "task_id is 0 in every process that runs this script, and 2 are to join",
         ),
     },
     silent_on={
-        "a script for each member": ScriptFacts(
+        "a script for process 0, given together with one for process 1": ScriptFacts(
             source=_JAX,
             siblings=(ScriptFacts(source=_JAX.replace("process_id=0", "process_id=1")),),
         ),
-        "a process id from an argument": ScriptFacts(
+        "a process id from the command line": ScriptFacts(
             source=_JAX.replace("process_id=0", "process_id=int(sys.argv[1])")
         ),
-        "one of two branches": ScriptFacts(
+        "`process_id=0` under a condition": ScriptFacts(
             source=_JAX.replace("jax.distributed.i", "if first:\n    jax.distributed.i")
         ),
-        "a world of one process": ScriptFacts(source=_SET.replace('"2"', '"1"')),
-        "from an argument": ScriptFacts(source=_SET.replace('"0"', "sys.argv[1]")),
-        "only if it is not set": ScriptFacts(
+        "the script sets RANK to 0 and WORLD_SIZE to 1": ScriptFacts(
+            source=_SET.replace('"2"', '"1"')
+        ),
+        "RANK is taken from the command line": ScriptFacts(
+            source=_SET.replace('"0"', "sys.argv[1]")
+        ),
+        "RANK is set only if the launcher has not set it": ScriptFacts(
             source=_SET.replace(
                 'os.environ["RANK"] = "0"',
                 'if "RANK" not in os.environ:\n    os.environ["RANK"] = "0"',

@@ -116,25 +116,27 @@ RULE = script_rule(
     page="",
     check=check,
     fires_on={
-        "no parameter": (
+        "a function without a parameter": (
             _FUNCTION.replace("context", "").replace("BODY", "return files.batch(32)"),
             "make takes no InputContext, with which it is called",
         ),
-        "not sharded": (
+        "a function that does not shard its dataset": (
             _FUNCTION.replace("BODY", "return files.shuffle(9).batch(32)"),
             "make does not shard its dataset: every worker reads all of the data",
         ),
-        "the global size": (
+        "a function that batches by the global batch size": (
             _FUNCTION.replace("BODY", _SHARDED.replace("32", "GLOBAL_BATCH_SIZE")),
             "make batches by GLOBAL_BATCH_SIZE, the size of all replicas together: each gets a batch "
             "of that size",
         ),
     },
     silent_on={
-        "all of it": _FUNCTION.replace("BODY", _SHARDED),
-        "one worker": _FUNCTION.replace("BODY", "return files.batch(32)").replace(
-            "MultiWorkerMirrored", "Mirrored"
+        "a function that shards its dataset and batches it": _FUNCTION.replace("BODY", _SHARDED),
+        "a function that does not shard its dataset, under MirroredStrategy": _FUNCTION.replace(
+            "BODY", "return files.batch(32)"
+        ).replace("MultiWorkerMirrored", "Mirrored"),
+        "a function that passes its context on to another function, which may shard": _FUNCTION.replace(
+            "BODY", "return build(files, context)"
         ),
-        "another function may shard": _FUNCTION.replace("BODY", "return build(files, context)"),
     },
 )

@@ -135,7 +135,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "in some branch": (
+        "every tenth batch goes to the step directly": (
             ScriptFacts(
                 source=_HEAD + "for i, x in enumerate(data):\n    if i % 10:\n"
                 "        strategy.run(train_step, args=(x,))\n    else:\n        train_step(x)\n"
@@ -143,24 +143,24 @@ RULE = Rule(
             "train_step is called without strategy.run here, and through it in line 9: this step is not "
             "averaged over the replicas",
         ),
-        "one of two functions": (
+        "the first epoch calls the step directly, the others through `strategy.run`": (
             ScriptFacts(source=_HEAD + _EITHER),
             "train_step is called without strategy.run here, and through it in line 8: this step is not "
             "averaged over the replicas",
         ),
     },
     silent_on={
-        "one of two, for the whole run": ScriptFacts(
+        "an option decides for the whole run whether `strategy.run` is used": ScriptFacts(
             source=_HEAD + _EITHER.replace("epoch == 0", "args.eager")
         ),
-        "always": ScriptFacts(
+        "every batch goes through `strategy.run`": ScriptFacts(
             source=_HEAD + "for x in data:\n    strategy.run(train_step, args=(x,))\n"
         ),
-        "where nothing is distributed": ScriptFacts(
+        "the step is called directly only if nothing is distributed": ScriptFacts(
             source=_HEAD + "for x in data:\n    if args.distributed:\n"
             "        strategy.run(train_step, args=(x,))\n    else:\n        train_step(x)\n"
         ),
-        "inside another step": ScriptFacts(
+        "the step is called by another step that goes through `strategy.run`": ScriptFacts(
             source=_HEAD + "def two(x):\n    train_step(x)\n    train_step(x)\nfor x in data:\n"
             "    strategy.run(two, args=(x,))\n    strategy.run(train_step, args=(x,))\n"
         ),

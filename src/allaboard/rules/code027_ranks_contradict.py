@@ -272,31 +272,31 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "as many as nodes": (
+        "the ranks are those of Slurm's tasks, and the world size is the number of nodes": (
             ScriptFacts(source=_SLURM),
             "world_size is the number of nodes (SLURM_NNODES), and the ranks are those of the tasks "
             "(SLURM_PROCID): with several tasks on a node they go beyond it",
         ),
-        "counted from 1": (
+        "ranks that are counted from 1": (
             ScriptFacts(source=_PROCESS.replace("NUMBERS", "1, 3")),
             "a process gets rank 2 of 2: ranks are 0 to 1",
         ),
-        "more than the world": (
+        "4 processes for a world of 2": (
             ScriptFacts(source=_SPAWN.replace("SIZE", "2")),
             "a process gets rank 3 of 2: ranks are 0 to 1",
         ),
-        "as many as by default": (
+        "`spawn` without `nprocs`, which starts a single process": (
             ScriptFacts(
                 source=_SPAWN.replace(", nprocs=4", "").replace("SIZE", "torch.cuda.device_count()")
             ),
             "spawn starts 1 process unless nprocs says otherwise, and the world is one of "
             "torch.cuda.device_count(): rank 1 and those after it never come",
         ),
-        "fewer than the world": (
+        "4 processes for a world of 8": (
             ScriptFacts(source=_SPAWN.replace("SIZE", "8")),
             "4 processes are started for a world of 8: rank 4, 5, 6, 7 never comes",
         ),
-        "one with a number of its own": (
+        "a process that is given rank 2 in a world of 2": (
             ScriptFacts(
                 source=_PROCESS.partition("    for")[0]
                 + "    mp.Process(target=work, args=(2, 2)).start()\n"
@@ -305,19 +305,23 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "as many as tasks": ScriptFacts(source=_SLURM.replace("SLURM_NNODES", "SLURM_NTASKS")),
-        "one task a node": ScriptFacts(source=_SLURM.replace("SLURM_LOCALID", "LOCAL_RANK")),
-        "as many as the world": ScriptFacts(source=_SPAWN.replace("SIZE", "4")),
-        "counted from 0": ScriptFacts(source=_PROCESS.replace("NUMBERS", "2")),
-        "two of them alone": ScriptFacts(
+        "the ranks are those of Slurm's tasks, and the world size is their number": ScriptFacts(
+            source=_SLURM.replace("SLURM_NNODES", "SLURM_NTASKS")
+        ),
+        "the world size is the number of nodes, and nothing shows several tasks on a node": ScriptFacts(
+            source=_SLURM.replace("SLURM_LOCALID", "LOCAL_RANK")
+        ),
+        "4 processes for a world of 4": ScriptFacts(source=_SPAWN.replace("SIZE", "4")),
+        "ranks that are counted from 0": ScriptFacts(source=_PROCESS.replace("NUMBERS", "2")),
+        "4 processes, of which only two join a world of 2": ScriptFacts(
             source=_SPAWN.replace("SIZE", "2").replace(
                 "    dist.i", "    if rank < 2:\n        dist.i"
             )
         ),
-        "other nodes have the rest": ScriptFacts(
+        "4 processes in a world of 8 whose other ranks run elsewhere": ScriptFacts(
             source=_SPAWN.replace("SIZE", "8").replace("rank=rank", "rank=first + rank")
         ),
-        "as many as there are GPUs": ScriptFacts(
+        "as many processes as there are GPUs, for a world of 8": ScriptFacts(
             source=_SPAWN.replace("SIZE", "8").replace(
                 "nprocs=4", "nprocs=torch.cuda.device_count()"
             )

@@ -209,41 +209,45 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a dataset in workers": (
+        "a dataset uses CUDA in the forked workers of a DataLoader": (
             ScriptFacts(source=_DATASET),
             "Rows.__getitem__ uses CUDA in the 2 processes that the DataLoader forks: it cannot be "
             "initialised there",
         ),
-        "a model on the GPU": (
+        "a model is moved to the GPU before the processes are forked": (
             ScriptFacts(source=_SCRIPT.replace("BEFORE", "model = Net().to('cuda')")),
             "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
         ),
-        "a question to CUDA": (
+        "`torch.cuda.current_device()` before the processes are forked": (
             ScriptFacts(source=_SCRIPT.replace("BEFORE", "print(torch.cuda.current_device())")),
             "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
         ),
-        "accelerate in a notebook": (
+        "a notebook uses CUDA before accelerate's `notebook_launcher`": (
             ScriptFacts(source=_NOTEBOOK),
             "CUDA is used before notebook_launcher forks train: it cannot be initialised there",
         ),
     },
     silent_on={
-        "a dataset on the CPU": ScriptFacts(source=_DATASET.replace(".to(device)", "")),
-        "a dataset on the GPU, without workers": ScriptFacts(source=_DATASET.replace("=2", "=0")),
-        "a dataset on the GPU, in processes that spawn": ScriptFacts(
+        "a dataset that stays on the CPU": ScriptFacts(source=_DATASET.replace(".to(device)", "")),
+        "a dataset uses CUDA, and the DataLoader has no workers": ScriptFacts(
+            source=_DATASET.replace("=2", "=0")
+        ),
+        "a dataset uses CUDA in workers that are spawned": ScriptFacts(
             source=_DATASET.replace("=2", "=2, multiprocessing_context='spawn'")
         ),
-        "a notebook that leaves CUDA to the processes": ScriptFacts(
+        "a notebook that leaves CUDA to the processes that it launches": ScriptFacts(
             source=_NOTEBOOK.replace("'cuda'", "'cpu'")
         ),
-        "a notebook with one process": ScriptFacts(source=_NOTEBOOK.replace("=2", "=1")),
-        "spawned": ScriptFacts(
+        "a notebook that launches a single process": ScriptFacts(
+            source=_NOTEBOOK.replace("=2", "=1")
+        ),
+        "processes that are spawned instead of forked": ScriptFacts(
             source=_SCRIPT.replace("BEFORE", "mp.set_start_method('spawn'); m = Net().cuda()")
         ),
-        "counting the GPUs": ScriptFacts(
+        "`torch.cuda.device_count()` before the processes are forked": ScriptFacts(
             source=_SCRIPT.replace("BEFORE", "print(torch.cuda.device_count())")
         ),
-        "processes without CUDA": ScriptFacts(
+        "forked processes that do not use CUDA": ScriptFacts(
             source=_SCRIPT.replace("BEFORE", "m = Net().cuda()").replace(".cuda(rank)", "")
         ),
     },

@@ -206,16 +206,16 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "several nodes at localhost": (
+        "the ranks of several Slurm nodes meet at localhost": (
             ScriptFacts(source=_NODES),
             "the ranks of several nodes (SLURM_NODEID) meet at localhost, which is another host on each "
             "of them",
         ),
-        "a variable": (
+        "the script sets MASTER_ADDR to 192.168.7.20": (
             ScriptFacts(source=_SCRIPT.replace("ADDRESS", "192.168.7.20")),
             "the script itself says that the ranks meet at 192.168.7.20, an address of one private network",
         ),
-        "a URL made of constants": (
+        "an init URL that is made of constants, with 10.1.0.7": (
             ScriptFacts(
                 source="import torch.distributed as dist\nHOST, PORT = '10.1.0.7', 29500\n"
                 "dist.init_process_group('gloo', init_method=f'tcp://{HOST}:{PORT}', "
@@ -223,35 +223,43 @@ RULE = Rule(
             ),
             "the script itself says that the ranks meet at 10.1.0.7, an address of one private network",
         ),
-        "a default of the command line": (
+        "an option of the command line has a private address as its default": (
             ScriptFacts(source=_OPTION.replace("ADDRESS", "tcp://10.4.0.9:29500")),
             "without --dist-url the ranks meet at 10.4.0.9, an address of one private network",
         ),
     },
     silent_on={
-        "several tasks of one node": ScriptFacts(
+        "ranks from Slurm's tasks, perhaps all on one node, meet at localhost": ScriptFacts(
             source=_NODES.replace("SLURM_NODEID", "SLURM_PROCID").replace(
                 "SLURM_NNODES", "SLURM_NTASKS"
             )
         ),
-        "several nodes at the first": ScriptFacts(source=_NODES.replace("localhost", "node0")),
-        "the environment by default": ScriptFacts(source=_OPTION.replace("ADDRESS", "env://")),
-        "if the launcher sets none": ScriptFacts(
+        "the ranks of several Slurm nodes meet at the name `node0`": ScriptFacts(
+            source=_NODES.replace("localhost", "node0")
+        ),
+        "an option of the command line has `env://` as its default": ScriptFacts(
+            source=_OPTION.replace("ADDRESS", "env://")
+        ),
+        "`os.environ.setdefault`, which keeps an address that the launcher sets": ScriptFacts(
             source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace(
                 'environ["MASTER_ADDR"] = "10.1.0.7"',
                 'environ.setdefault("MASTER_ADDR", "10.1.0.7")',
             )
         ),
-        "this host": ScriptFacts(source=_SCRIPT.replace("ADDRESS", "127.0.0.1")),
-        "a script for one of its hosts": ScriptFacts(
+        "the script sets MASTER_ADDR to 127.0.0.1": ScriptFacts(
+            source=_SCRIPT.replace("ADDRESS", "127.0.0.1")
+        ),
+        "a script with a fixed rank, for one host of its network": ScriptFacts(
             source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace('"gloo"', '"gloo", rank=1')
         ),
-        "ranks that are started by hand": ScriptFacts(
+        "ranks that a person starts by hand, each with its number": ScriptFacts(
             source="import torch.distributed as dist\ndist.init_process_group('gloo', "
             "init_method='tcp://10.1.0.7:29500', rank=int(sys.argv[1]), world_size=2)\n"
         ),
-        "a name": ScriptFacts(source=_SCRIPT.replace("ADDRESS", "node0")),
-        "only if none is set": ScriptFacts(
+        "the script sets MASTER_ADDR to the name `node0`": ScriptFacts(
+            source=_SCRIPT.replace("ADDRESS", "node0")
+        ),
+        "MASTER_ADDR is set only if the launcher has not set it": ScriptFacts(
             source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace(
                 "os.environ[", 'if "MASTER_ADDR" not in os.environ:\n    os.environ['
             )

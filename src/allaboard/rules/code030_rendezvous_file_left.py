@@ -95,26 +95,30 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "never removed": (
+        "a file in a shared folder that nothing removes": (
             ScriptFacts(source=_SCRIPT.replace("RANK", "'R'").replace("/tmp", "/shared")),
             "the ranks meet in /shared/meet, and nothing removes it: the next run finds it again",
         ),
-        "a default of the command line": (
+        "an option of the command line has a shared file as its default": (
             ScriptFacts(source=_OPTION),
             "the ranks meet in /shared/meet, and nothing removes it: the next run finds it again",
         ),
-        "on several hosts": (
+        "a file in /tmp for ranks on several hosts": (
             ScriptFacts(source=_SCRIPT.replace("RANK", "'SLURM_PROCID'")),
             "the ranks meet in /tmp/meet, which each host has for itself",
         ),
     },
     silent_on={
-        "another default": ScriptFacts(source=_OPTION.replace("file:///shared/meet", "env://")),
-        "another one for each run": ScriptFacts(
+        "an option of the command line has `env://` as its default": ScriptFacts(
+            source=_OPTION.replace("file:///shared/meet", "env://")
+        ),
+        "a file with the job's id in its name": ScriptFacts(
             source=_SCRIPT.replace("RANK", "'R'").replace('meet"', 'meet" + os.environ["JOB_ID"]')
         ),
-        "removed": ScriptFacts(source=_SCRIPT.replace("RANK", "'R'") + "os.remove('/tmp/meet')\n"),
-        "by address": ScriptFacts(
+        "a file that the script removes": ScriptFacts(
+            source=_SCRIPT.replace("RANK", "'R'") + "os.remove('/tmp/meet')\n"
+        ),
+        "ranks that meet at an address (`env://`)": ScriptFacts(
             source=_SCRIPT.replace("RANK", "'R'").replace("file:///tmp/meet", "env://")
         ),
     },

@@ -193,24 +193,24 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a file lock": (
+        "a barrier in a `with FileLock(...)` block": (
             ScriptFacts(
                 source=_HEAD + "with FileLock('data.lock'):\n    build()\n    dist.barrier()\n"
             ),
             "the lock is held while this rank waits for the others in barrier: they wait for the lock",
         ),
-        "acquired": (
+        "an all_reduce between `lock.acquire()` and `lock.release()`": (
             ScriptFacts(source=_HEAD + "lock.acquire()\ndist.all_reduce(x)\nlock.release()\n"),
             "the lock is held while this rank waits for the others in all_reduce: they wait for the lock",
         ),
-        "flock": (
+        "a barrier between `fcntl.flock` and the unlocking": (
             ScriptFacts(
                 source=_HEAD + "fcntl.flock(f, fcntl.LOCK_EX)\nbuild()\ndist.barrier()\n"
                 "fcntl.flock(f, fcntl.LOCK_UN)\n"
             ),
             "the lock is held while this rank waits for the others in barrier: they wait for the lock",
         ),
-        "never released": (
+        "a lock that is acquired in every step and never released": (
             ScriptFacts(
                 source=_HEAD + "own = threading.Lock()\nfor x in data:\n    own.acquire()\n"
                 "    dist.all_reduce(x)\n"
@@ -219,24 +219,24 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a lock of each turn": ScriptFacts(
+        "a new lock in every step": ScriptFacts(
             source=_HEAD + "for x in data:\n    own = threading.Lock()\n    own.acquire()\n"
             "    dist.all_reduce(x)\n"
         ),
-        "acquired once, at the first step": ScriptFacts(
+        "a lock that is acquired once, in the first step": ScriptFacts(
             source=_HEAD + "own = threading.Lock()\nfor i, x in enumerate(data):\n    if i == 0:\n"
             "        own.acquire()\n    dist.all_reduce(x)\n"
         ),
-        "released first": ScriptFacts(
+        "a barrier after the `with FileLock(...)` block": ScriptFacts(
             source=_HEAD + "with FileLock('data.lock'):\n    build()\ndist.barrier()\n"
         ),
-        "released between": ScriptFacts(
+        "a lock that is released before the barrier": ScriptFacts(
             source=_HEAD + "lock.acquire()\nbuild()\nlock.release()\ndist.barrier()\n"
         ),
-        "a lock within the process": ScriptFacts(
+        "a `threading.Lock`, which other ranks do not share": ScriptFacts(
             source=_HEAD + "own = threading.Lock()\nwith own:\n    dist.all_reduce(x)\n"
         ),
-        "one rank holds it": ScriptFacts(
+        "a lock that only one rank acquires": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    lock.acquire()\n    build()\ndist.barrier()\n"
         ),
     },

@@ -142,12 +142,12 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a list": (
+        "a list to which the processes append": (
             ScriptFacts(source=_SCRIPT),
             "results is changed in work, in processes of its own: the parent that reads it here sees nothing "
             "of that",
         ),
-        "a counter": (
+        "a counter that the processes increase": (
             ScriptFacts(
                 source=_SCRIPT.replace("[]", "0").replace(
                     "results.append(torch.ones(1))", "global results\n    results += 1"
@@ -158,12 +158,18 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a shared list": ScriptFacts(source=_SCRIPT.replace("[]", "mp.Manager().list()")),
-        "each process's own": ScriptFacts(source=_SCRIPT.replace("    print(results)\n", "")),
-        "a local of the same name": ScriptFacts(
+        "a list that a Manager shares": ScriptFacts(
+            source=_SCRIPT.replace("[]", "mp.Manager().list()")
+        ),
+        "a list that the parent does not read": ScriptFacts(
+            source=_SCRIPT.replace("    print(results)\n", "")
+        ),
+        "the processes append to a local list of the same name": ScriptFacts(
             source=_SCRIPT.replace("def work(rank):", "def work(rank):\n    results = []")
         ),
-        "passed": ScriptFacts(source=_SCRIPT.replace("work(rank)", "work(rank, results)")),
+        "a list that the function takes as a parameter": ScriptFacts(
+            source=_SCRIPT.replace("work(rank)", "work(rank, results)")
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

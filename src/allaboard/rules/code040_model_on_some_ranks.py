@@ -203,7 +203,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a function of pmap": (
+        "one process runs a `pmap` over the devices of all processes": (
             ScriptFacts(
                 source="import jax\nstep = jax.pmap(f, axis_name='i')\ndef score(g, x):\n"
                 "    return g(x)\nif jax.process_index() == 0:\n    score(step, x)\n"
@@ -211,7 +211,7 @@ RULE = Rule(
             "step, which pmap runs on the devices of all processes, runs in line 4 only where "
             "jax.process_index() == 0",
         ),
-        "a validation in a function": (
+        "one rank validates in a function with a DDP model that has BatchNorm": (
             ScriptFacts(
                 source=_HEAD
                 + _NET
@@ -221,21 +221,21 @@ RULE = Rule(
             "the DDP model model, whose forward broadcasts its buffers, runs in line 9 only where "
             "dist.get_rank() == 0",
         ),
-        "the model itself": (
+        "one rank runs a DDP model that has BatchNorm": (
             ScriptFacts(
                 source=_HEAD + "import torchvision\nnet = torchvision.models.resnet50().cuda()\n"
                 "model = DDP(net)\nif rank == 0:\n    y = model(x)\n"
             ),
             "the DDP model model, whose forward broadcasts its buffers, runs only where rank == 0",
         ),
-        "a step on one rank": (
+        "one rank runs a forward and a backward of a DDP model": (
             ScriptFacts(
                 source=_HEAD + "model = DDP(make())\nif rank == 0:\n    loss = model(x).sum()\n"
                 "    loss.backward()\n"
             ),
             "the DDP model model, whose backward meets all ranks, runs only where rank == 0",
         ),
-        "a trainer's attribute": (
+        "one rank runs a DDP model that is an attribute of a trainer": (
             ScriptFacts(
                 source=_HEAD + _NET + "class Trainer:\n    def __init__(self):\n"
                 "        self.model = DDP(Net())\n    def validate(self, x):\n        self.model(x)\n"
@@ -243,28 +243,28 @@ RULE = Rule(
             ),
             "the DDP model self.model, whose forward broadcasts its buffers, runs only where self.rank == 0",
         ),
-        "FSDP": (
+        "one rank runs an FSDP model": (
             ScriptFacts(
                 source="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
                 "model = FSDP(make())\nif rank == 0:\n    print(model(x))\n"
             ),
             "the FSDP model model, whose forward gathers its shards, runs only where rank == 0",
         ),
-        "DeepSpeed, in shards": (
+        "one rank runs a DeepSpeed engine under ZeRO-3": (
             ScriptFacts(
                 source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(net, config='zero3.json')\n"
                 "if rank == 0:\n    print(engine(x))\n"
             ),
             "the ZeRO-3 model engine, whose forward gathers its shards, runs only where rank == 0",
         ),
-        "Horovod's callback": (
+        "one rank evaluates with Horovod's MetricAverageCallback": (
             ScriptFacts(
                 source=_HOROVOD + "if hvd.rank() == 0:\n"
                 "    model.evaluate(test, callbacks=[hvd.callbacks.MetricAverageCallback()])\n"
             ),
             "evaluate runs only where hvd.rank() == 0, and MetricAverageCallback meets all ranks in it",
         ),
-        "Keras under a strategy of several workers": (
+        "one worker evaluates a Keras model of MultiWorkerMirroredStrategy": (
             ScriptFacts(
                 source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
                 "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
@@ -272,7 +272,7 @@ RULE = Rule(
             ),
             "evaluate runs only where task_id == 0, and MultiWorkerMirroredStrategy meets all ranks in it",
         ),
-        "Keras saves on the chief": (
+        "one worker saves a Keras model of MultiWorkerMirroredStrategy": (
             ScriptFacts(
                 source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
                 "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
@@ -282,81 +282,81 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a function of pmap on its own devices": ScriptFacts(
+        "one process runs a `pmap` over its own devices": ScriptFacts(
             source="import jax\nstep = jax.pmap(f, devices=jax.local_devices())\n"
             "if jax.process_index() == 0:\n    step(x)\n"
         ),
-        "DeepSpeed without shards": ScriptFacts(
+        "one rank runs a DeepSpeed engine under ZeRO-1, which shards no parameters": ScriptFacts(
             source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(net, config='zero1.json')\n"
             "if rank == 0:\n    print(engine(x))\n"
         ),
-        "the model inside of the wrapper": ScriptFacts(
+        "one rank validates with `model.module`, the model inside DDP": ScriptFacts(
             source=_HEAD
             + _NET
             + _VALIDATE
             + "model = DDP(Net())\nif rank == 0:\n    validate(model.module, data)\n    model.module(x)\n"
         ),
-        "all ranks validate": ScriptFacts(
+        "all ranks validate with the DDP model": ScriptFacts(
             source=_HEAD
             + _NET
             + _VALIDATE
             + "model = DDP(Net())\nvalidate(model, data)\nif rank == 0:\n    print('done')\n"
         ),
-        "a model of which no buffer is known": ScriptFacts(
+        "one rank validates with a DDP model that is not known to have buffers": ScriptFacts(
             source=_HEAD
             + _VALIDATE
             + "model = DDP(GPT(config))\nif rank == 0:\n    validate(model, data)\n"
         ),
-        "no broadcast of buffers": ScriptFacts(
+        "one rank runs a DDP model with `broadcast_buffers=False`": ScriptFacts(
             source=_HEAD + _NET + "model = DDP(Net(), broadcast_buffers=False)\nif rank == 0:\n"
             "    print(model(x))\n"
         ),
-        "both branches": ScriptFacts(
+        "both branches run the DDP model": ScriptFacts(
             source=_HEAD
             + _NET
             + _VALIDATE
             + "model = DDP(Net())\nif rank == 0:\n    validate(model, data)\nelse:\n    model(x)\n"
         ),
-        "the model before it is wrapped": ScriptFacts(
+        "one rank validates with the model that DDP wraps": ScriptFacts(
             source=_HEAD
             + _NET
             + _VALIDATE
             + "net = Net()\nmodel = DDP(net)\nif rank == 0:\n    validate(net, data)\n"
         ),
-        "the same name before it is wrapped": ScriptFacts(
+        "one rank runs the model before DDP wraps it under the same name": ScriptFacts(
             source=_HEAD
             + _NET
             + "model = Net()\nif rank == 0:\n    print(model(x))\nmodel = DDP(model)\n"
         ),
-        "a parameter of that name": ScriptFacts(
+        "one rank runs a parameter named `model`, which is given `model.module`": ScriptFacts(
             source=_HEAD + _NET + "def show(model):\n    if rank == 0:\n        print(model(x))\n"
             "def main():\n    model = DDP(Net())\n    show(model.module)\n"
         ),
-        "unwrapped again": ScriptFacts(
+        "one rank runs the model after it is unwrapped again": ScriptFacts(
             source=_HEAD + _NET + "model = DDP(Net())\ntrain(model)\nmodel = model.module\n"
             "if rank == 0:\n    print(model(x))\n"
         ),
-        "its state alone": ScriptFacts(
+        "one rank only reads the state dict of the DDP model": ScriptFacts(
             source=_HEAD
             + _NET
             + "def save(net):\n    write(net.state_dict())\nmodel = DDP(Net())\n"
             "if rank == 0:\n    save(model)\n"
         ),
-        "the chief saves a file": ScriptFacts(
+        "one worker saves a Keras model to a single file (`out.h5`)": ScriptFacts(
             source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
             "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
             "    model.save('out.h5')\n"
         ),
-        "the chief saves something else": ScriptFacts(
+        "one worker saves a NumPy array": ScriptFacts(
             source="import numpy as np\nimport tensorflow as tf\n"
             "s = tf.distribute.MultiWorkerMirroredStrategy()\nwith s.scope():\n    model = make()\n"
             "model.fit(data)\nif task_id == 0:\n    np.save('x.npy', x)\n"
         ),
-        "Horovod's callbacks on all ranks": ScriptFacts(
+        "all ranks train with MetricAverageCallback, and one evaluates without it": ScriptFacts(
             source=_HOROVOD + "callbacks = [hvd.callbacks.MetricAverageCallback()]\n"
             "model.fit(train, callbacks=callbacks)\nif hvd.rank() == 0:\n    model.evaluate(test)\n"
         ),
-        "callbacks of one rank alone": ScriptFacts(
+        "one rank evaluates with a callback that meets no other rank (TensorBoard)": ScriptFacts(
             source=_HOROVOD + "if hvd.rank() == 0:\n"
             "    model.evaluate(test, callbacks=[keras.callbacks.TensorBoard()])\n"
         ),

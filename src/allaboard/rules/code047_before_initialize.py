@@ -82,20 +82,20 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a question for devices": (
+        "`jax.local_devices()` before the initialisation": (
             ScriptFacts(
                 source=_HEAD + "print(jax.local_devices())\njax.distributed.initialize()\n"
             ),
             "jax.local_devices starts JAX for this process alone, before jax.distributed.initialize",
         ),
-        "in the condition": (
+        "`jax.process_count()` in the condition for the initialisation": (
             ScriptFacts(
                 source=_HEAD + "def main():\n    if jax.process_count() > 1:\n"
                 "        jax.distributed.initialize()\nmain()\n"
             ),
             "jax.process_count starts JAX for this process alone, before jax.distributed.initialize",
         ),
-        "a constant at the top": (
+        "`jax.random.PRNGKey` for a constant at the top of the script": (
             ScriptFacts(
                 source=_HEAD
                 + "KEY = jax.random.PRNGKey(0)\ndef main():\n    jax.distributed.initialize()\n"
@@ -104,26 +104,28 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a job of one process": ScriptFacts(
+        "`jax.devices()` before the initialisation of a job of one process": ScriptFacts(
             source=_HEAD
             + "print(jax.devices())\njax.distributed.initialize('localhost:8889', num_processes=1)\n"
         ),
-        "settings": ScriptFacts(
+        "`jax.config.update` before the initialisation": ScriptFacts(
             source=_HEAD
             + "jax.config.update('jax_platforms', 'cpu')\njax.distributed.initialize()\n"
         ),
-        "behind it": ScriptFacts(
+        "`jax.devices()` after the initialisation": ScriptFacts(
             source=_HEAD + "jax.distributed.initialize()\nprint(jax.devices())\n"
         ),
-        "in a function of its own": ScriptFacts(
+        "`jax.devices()` in a function that is called after the initialisation": ScriptFacts(
             source=_HEAD
             + "def show():\n    print(jax.devices())\njax.distributed.initialize()\nshow()\n"
         ),
-        "at the end of the script": ScriptFacts(
+        "`jax.devices()` at the end of the script": ScriptFacts(
             source=_HEAD
             + "def main():\n    jax.distributed.initialize()\nmain()\nprint(jax.devices())\n"
         ),
-        "no initialisation": ScriptFacts(source=_HEAD + "print(jax.devices())\n"),
+        "a script without `jax.distributed.initialize`": ScriptFacts(
+            source=_HEAD + "print(jax.devices())\n"
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

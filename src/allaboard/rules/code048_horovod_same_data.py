@@ -93,11 +93,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "TFRecords": (
+        "a TFRecordDataset that is not sharded": (
             ScriptFacts(source=_HEAD + _DATA + _TAIL),
             "every process of Horovod reads all of the data: an epoch takes as long as with one",
         ),
-        "a DataLoader": (
+        "a DataLoader without a sampler": (
             ScriptFacts(
                 source="import horovod.torch as hvd\nfrom torch.utils.data import DataLoader\nhvd.init()\n"
                 "data = DataLoader(images, batch_size=32)\nopt = hvd.DistributedOptimizer(opt)\n"
@@ -106,20 +106,22 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "shares": ScriptFacts(
+        "a dataset that is sharded by the rank": ScriptFacts(
             source=_HEAD + _DATA.replace(".batch", ".shard(hvd.size(), hvd.rank()).batch") + _TAIL
         ),
-        "fewer steps": ScriptFacts(source=_HEAD + _DATA + "steps = 500 // hvd.size()\n" + _TAIL),
-        "files of its own": ScriptFacts(
+        "the number of steps is divided by the number of processes": ScriptFacts(
+            source=_HEAD + _DATA + "steps = 500 // hvd.size()\n" + _TAIL
+        ),
+        "each process reads files of its own": ScriptFacts(
             source=_HEAD + "files = glob('part-%d' % hvd.rank())\n" + _DATA + _TAIL
         ),
-        "data that is made up": ScriptFacts(
+        "random data instead of files": ScriptFacts(
             source=_HEAD + _DATA.replace("files", "tf.random.uniform([8])") + _TAIL
         ),
-        "a function gets the numbers": ScriptFacts(
+        "a function gets the dataset and the rank, and may shard": ScriptFacts(
             source=_HEAD + _DATA + "data = pick(data, hvd.rank())\n" + _TAIL
         ),
-        "no training": ScriptFacts(source=_HEAD + _DATA),
+        "a script that does not train": ScriptFacts(source=_HEAD + _DATA),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

@@ -125,28 +125,30 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a barrier and a broadcast": (
+        "one branch calls broadcast and then barrier, the other the reverse": (
             ScriptFacts(source=_CROSSED),
             "where dist.get_rank() == 0 and where not, broadcast and barrier come in different orders in "
             "the two branches: each waits for the other",
         ),
-        "both receive": (
+        "both branches receive before they send": (
             ScriptFacts(source=_RECEIVES),
             "where dist.get_rank() == 0 and where not, both branches receive first: nobody sends until it "
             "has received",
         ),
     },
     silent_on={
-        "one order": ScriptFacts(
+        "both branches call broadcast and then barrier": ScriptFacts(
             source=_HEAD + "    w = load()\n    dist.broadcast(w, 0)\n    dist.barrier()\nelse:\n"
             "    dist.broadcast(w, 0)\n    dist.barrier()\n"
         ),
-        "in a group of some": ScriptFacts(source=_CROSSED.replace("barrier()", "barrier(group)")),
-        "one sends first": ScriptFacts(
+        "the barrier is in another group than the broadcast": ScriptFacts(
+            source=_CROSSED.replace("barrier()", "barrier(group)")
+        ),
+        "one branch sends first, and the other receives first": ScriptFacts(
             source=_HEAD + "    dist.send(y, dst=1)\n    dist.recv(x, src=1)\nelse:\n"
             "    dist.recv(x, src=0)\n    dist.send(y, dst=0)\n"
         ),
-        "sent elsewhere": ScriptFacts(
+        "an `isend` before the branches": ScriptFacts(
             source=_RECEIVES.replace("if dist", "work = dist.isend(y, peer)\nif dist")
         ),
     },

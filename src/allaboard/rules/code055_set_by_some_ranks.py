@@ -140,7 +140,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "one rank evaluates, all write": (
+        "rank 0 evaluates, and all ranks write the results": (
             ScriptFacts(
                 source=_HEAD + "if rank == 0:\n    results = evaluate()\n"
                 "with open('r.json', 'w') as f:\n    json.dump(results, f)\n"
@@ -148,7 +148,7 @@ RULE = Rule(
             "results is set only where rank == 0, and every rank uses it: the others stop there with a "
             "NameError",
         ),
-        "in a function": (
+        "in a function, rank 0 sets a variable that all ranks use": (
             ScriptFacts(
                 source=_HEAD + "def main(rank):\n    if rank == 0:\n        acc = score()\n"
                 "    scheduler.step(acc)\n"
@@ -158,35 +158,35 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "set before": ScriptFacts(
+        "the variable has a value before the branch": ScriptFacts(
             source=_HEAD + "r = None\nif rank == 0:\n    r = evaluate()\nprint(r)\n"
         ),
-        "used by the same rank": ScriptFacts(
+        "only rank 0 uses the variable": ScriptFacts(
             source=_HEAD
             + "if rank == 0:\n    w = Writer()\nfor x in data:\n    if rank == 0:\n        w.add(x)\n"
         ),
-        "used under a flag": ScriptFacts(
+        "the variable is used under another condition": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    w = Writer()\nif writes:\n    w.add(1)\n"
         ),
-        "the others have left": ScriptFacts(
+        "the other ranks have returned before the variable is used": ScriptFacts(
             source=_HEAD
             + "def main():\n    if rank == 0:\n        w = Writer()\n    if rank != 0:\n"
             "        return\n    w.add(1)\n"
         ),
-        "set in the other branch": ScriptFacts(
+        "the other branch sets the variable as well": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    w = Writer()\nelse:\n    w = None\nprint(w)\n"
         ),
-        "set by an import": ScriptFacts(
+        "an import sets the variable on all ranks": ScriptFacts(
             source=_HEAD + "from log import w\nif rank == 0:\n    w = Writer()\nprint(w)\n"
         ),
-        "an exception is caught": ScriptFacts(
+        "the script catches the NameError": ScriptFacts(
             source=_HEAD
             + "if rank == 0:\n    w = Writer()\ntry:\n    w.close()\nexcept NameError:\n    pass\n"
         ),
-        "asked at the same line": ScriptFacts(
+        "the variable is used behind `rank == 0 and`": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    w = Writer()\nrank == 0 and w.add(1)\n"
         ),
-        "whether there are ranks at all": ScriptFacts(
+        "a condition that asks only whether the job is distributed (`rank != -1`)": ScriptFacts(
             source=_HEAD + "if rank != -1:\n    d = rank\nprint(d)\n"
         ),
     },

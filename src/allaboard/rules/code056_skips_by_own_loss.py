@@ -136,29 +136,35 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "in a loop": (
+        "a loop under DDP skips the backward if the loss is NaN": (
             ScriptFacts(source=_LOOP.replace("DECIDE", "")),
             "a rank whose own loss is not finite leaves out the step, and the others wait for it in the "
             "backward of line 9",
         ),
-        "in Lightning": (
+        "`training_step` of Lightning returns None if the loss is NaN": (
             ScriptFacts(source=_STEP),
             "a rank whose own loss is not finite leaves out the step, and the others wait for it in their "
             "backward",
         ),
     },
     silent_on={
-        "they agree": ScriptFacts(source=_LOOP.replace("DECIDE", "    loss = reduce_mean(loss)\n")),
-        "it ends the program": ScriptFacts(
+        "the ranks average the loss before they decide": ScriptFacts(
+            source=_LOOP.replace("DECIDE", "    loss = reduce_mean(loss)\n")
+        ),
+        "a loss that is NaN ends the program": ScriptFacts(
             source=_LOOP.replace("DECIDE", "").replace("continue", "raise SystemExit(1)")
         ),
-        "without DDP": ScriptFacts(source=_LOOP.replace("DECIDE", "").replace("DDP(net)", "net")),
-        "after the backward": ScriptFacts(
+        "a model that DDP does not wrap": ScriptFacts(
+            source=_LOOP.replace("DECIDE", "").replace("DDP(net)", "net")
+        ),
+        "a loop under DDP checks the loss after the backward": ScriptFacts(
             source=_LOOP.replace("DECIDE", "    loss.backward()\n").replace(
                 "    loss.backward()\n", "", 2
             )
         ),
-        "Lightning on one device": ScriptFacts(source=_STEP.replace(", strategy='ddp'", "")),
+        "`training_step` of Lightning returns None, and no `ddp` strategy is given": ScriptFacts(
+            source=_STEP.replace(", strategy='ddp'", "")
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

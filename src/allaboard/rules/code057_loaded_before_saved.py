@@ -169,39 +169,49 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "no barrier between": (
+        "rank 0 saves a checkpoint, and all ranks load it at once": (
             ScriptFacts(source=_HEAD + _SAVE + _LOAD),
             "every rank loads what is saved only where rank == 0, and none waits until it is written",
         ),
-        "a folder": (
+        "rank 0 makes a folder, and all ranks write in it at once": (
             ScriptFacts(source=_HEAD + _FOLDER),
             "every rank writes in a folder that is made only where rank == 0, and none waits until it is "
             "there",
         ),
     },
     silent_on={
-        "a barrier after the folder": ScriptFacts(
+        "rank 0 makes a folder, and a barrier follows": ScriptFacts(
             source=_HEAD + _FOLDER.replace("log =", "dist.barrier()\nlog =")
         ),
-        "a folder of its own": ScriptFacts(
+        "each rank makes a folder of its own": ScriptFacts(
             source=_HEAD
             + _FOLDER.replace("rank == 0", "not os.path.exists(rank_out)").replace(
                 "(out", "(rank_out"
             )
         ),
-        "a folder that all make": ScriptFacts(source=_HEAD + _FOLDER.replace("if rank == 0: ", "")),
-        "a file that is read": ScriptFacts(source=_HEAD + _FOLDER.replace("'w'", "'r'")),
-        "written by the rank that made it": ScriptFacts(
+        "all ranks make the folder": ScriptFacts(
+            source=_HEAD + _FOLDER.replace("if rank == 0: ", "")
+        ),
+        "rank 0 makes a folder, and the ranks only read in it": ScriptFacts(
+            source=_HEAD + _FOLDER.replace("'w'", "'r'")
+        ),
+        "rank 0 makes a folder, and only rank 0 writes in it": ScriptFacts(
             source=_HEAD + _FOLDER.replace("log =", "if rank == 0: log =")
         ),
-        "a barrier": ScriptFacts(source=_HEAD + _SAVE + "dist.barrier()\n" + _LOAD),
-        "a barrier in a helper": ScriptFacts(source=_HEAD + _SAVE + "synchronize()\n" + _LOAD),
-        "loaded by the same rank": ScriptFacts(
+        "a barrier between saving and loading": ScriptFacts(
+            source=_HEAD + _SAVE + "dist.barrier()\n" + _LOAD
+        ),
+        "a function called `synchronize` between saving and loading": ScriptFacts(
+            source=_HEAD + _SAVE + "synchronize()\n" + _LOAD
+        ),
+        "only rank 0 loads the checkpoint that it saved": ScriptFacts(
             source=_HEAD + _SAVE + "if rank == 0:\n    " + _LOAD
         ),
-        "another file": ScriptFacts(source=_HEAD + _SAVE + _LOAD.replace("path", "first")),
-        "saved by all": ScriptFacts(source=_HEAD + "torch.save(x, path)\n" + _LOAD),
-        "loaded before": ScriptFacts(source=_HEAD + _LOAD + _SAVE),
+        "all ranks load another file than rank 0 saves": ScriptFacts(
+            source=_HEAD + _SAVE + _LOAD.replace("path", "first")
+        ),
+        "all ranks save the file": ScriptFacts(source=_HEAD + "torch.save(x, path)\n" + _LOAD),
+        "all ranks load the file before rank 0 saves it": ScriptFacts(source=_HEAD + _LOAD + _SAVE),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

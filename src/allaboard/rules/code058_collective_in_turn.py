@@ -100,32 +100,37 @@ RULE = script_rule(
     page="",
     check=_in_turn,
     fires_on={
-        "a model of ZeRO-3": (
+        "a model is loaded under ZeRO-3 in the block": (
             _ZERO_3 + "    model = AutoModel.from_pretrained(name)\n",
             f"AutoModel.from_pretrained under ZeRO-3 waits for all ranks{_WAITS}",
         ),
-        "a barrier": (
+        "`wait_for_everyone` in the block": (
             _HEAD + "a = Accelerator()\nwith a.main_process_first():\n    a.wait_for_everyone()\n",
             f"wait_for_everyone waits for all ranks{_WAITS}",
         ),
-        "in a function": (
+        "a barrier in a function that the block calls": (
             _HEAD
             + "a = Accelerator()\ndef build():\n    data = load()\n    a.wait_for_everyone()\n"
             "with a.main_process_first():\n    build()\n",
             f"wait_for_everyone in line 6 waits for all ranks{_WAITS}",
         ),
-        "accelerate prepares": (
+        "`accelerator.prepare` in the block": (
             _HEAD + "a = Accelerator()\nwith a.main_process_first():\n    m = a.prepare(m)\n",
             f"prepare waits for all ranks{_WAITS}",
         ),
     },
     silent_on={
-        "a dataset": _ZERO_3 + "    data = load_dataset(name).map(f)\n",
-        "a tokenizer": _ZERO_3 + "    t = AutoTokenizer.from_pretrained(name)\n",
-        "another stage": _ZERO_3.replace("zero_stage=3", "zero_stage=2")
+        "a dataset is loaded and mapped in the block": _ZERO_3
+        + "    data = load_dataset(name).map(f)\n",
+        "a tokenizer is loaded in the block": _ZERO_3
+        + "    t = AutoTokenizer.from_pretrained(name)\n",
+        "a model is loaded under ZeRO-2, which shards no parameters while loading": _ZERO_3.replace(
+            "zero_stage=3", "zero_stage=2"
+        )
         + "    model = AutoModel.from_pretrained(name)\n",
-        "after it": _ZERO_3 + "    download(name)\nmodel = AutoModel.from_pretrained(name)\n",
-        "a function that is only made": _ZERO_3
+        "the model is loaded after the block": _ZERO_3
+        + "    download(name)\nmodel = AutoModel.from_pretrained(name)\n",
+        "a function is defined in the block, and the barrier comes after the block": _ZERO_3
         + "    def f():\n        pass\na.wait_for_everyone()\n",
     },
 )

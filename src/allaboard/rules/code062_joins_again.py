@@ -92,29 +92,36 @@ RULE = script_rule(
     page="",
     check=_joins_again,
     fires_on={
-        "torch.multiprocessing.spawn": (
+        "`init_process_group` at the top of a script that calls `mp.spawn`": (
             _TORCH.replace("START", "mp.spawn(work, nprocs=2)"),
             _AGAIN,
         ),
-        "a start method": (
+        "`init_process_group` at the top of a script with the start method `spawn`": (
             _TORCH.replace(
                 "START", "mp.set_start_method('spawn')\n    mp.Process(target=work).start()"
             ),
             _AGAIN,
         ),
-        "workers of Grain": (_GRAIN, _AGAIN),
+        "`jax.distributed.initialize` at the top of a script with Grain's workers": (
+            _GRAIN,
+            _AGAIN,
+        ),
     },
     silent_on={
-        "below the guard": _TORCH.replace(
+        "`init_process_group` under `if __name__ == '__main__'`": _TORCH.replace(
             "dist.init", "if __name__ == '__main__':\n    dist.init"
         ).replace("START", "mp.spawn(work, nprocs=2)"),
-        "in a function": _TORCH.replace("dist.init", "def join():\n    dist.init").replace(
-            "START", "mp.spawn(work, nprocs=2)"
+        "`init_process_group` in a function": _TORCH.replace(
+            "dist.init", "def join():\n    dist.init"
+        ).replace("START", "mp.spawn(work, nprocs=2)"),
+        "processes that are forked instead of spawned": _TORCH.replace(
+            "START", "mp.Process(target=work).start()"
         ),
-        "forked processes": _TORCH.replace("START", "mp.Process(target=work).start()"),
-        "in the parent alone": _GRAIN.replace(
+        "a condition lets only the parent initialise JAX": _GRAIN.replace(
             "jax.d", "if multiprocessing.parent_process() is None:\n    jax.d"
         ),
-        "no workers": _GRAIN.replace("worker_count=4", "worker_count=0"),
+        "Grain's loader without worker processes": _GRAIN.replace(
+            "worker_count=4", "worker_count=0"
+        ),
     },
 )

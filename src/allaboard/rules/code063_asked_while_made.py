@@ -97,18 +97,18 @@ RULE = script_rule(
     page="",
     check=_asked_while_made,
     fires_on={
-        "a cache": (
+        "rank 0 builds a cache, and ranks that find none enter a barrier": (
             _CACHE,
             "barrier is entered only by ranks that find the file absent, and one of them makes it meanwhile: "
             "a rank that asks later does not enter it",
         )
     },
     silent_on={
-        "behind it": _CACHE.replace("    dist.b", "dist.b"),
-        "both branches": _CACHE + "else:\n    dist.barrier()\n",
-        "nobody makes it": _CACHE.replace("build(cache)", "pass"),
-        "a file that is there": _CACHE.replace("not os", "os"),
-        "rank 0 alone asks": _CACHE.replace("if not", "if rank == 0 and not").replace(
+        "all ranks enter the barrier after the condition": _CACHE.replace("    dist.b", "dist.b"),
+        "both branches enter a barrier": _CACHE + "else:\n    dist.barrier()\n",
+        "no rank makes the file": _CACHE.replace("build(cache)", "pass"),
+        "ranks that find the file enter the barrier": _CACHE.replace("not os", "os"),
+        "only rank 0 asks for the file": _CACHE.replace("if not", "if rank == 0 and not").replace(
             "    dist.b", "dist.b"
         ),
     },

@@ -254,12 +254,12 @@ Make the optimizer after `FSDP(model)` or `fully_shard(model)`.
 """,
         check=_optimizer_before_shards,
         fires_on={
-            "before FSDP": (
+            "the optimizer is created before FSDP wraps the model": (
                 _SHARDED,
                 "this optimizer holds the parameters that model had before FSDP replaced them by shards: its "
                 "steps do not reach the model",
             ),
-            "before fully_shard": (
+            "the optimizer is created before `fully_shard`": (
                 _SHARDED.replace("FullyShardedDataParallel as FSDP", "fully_shard").replace(
                     "model = FSDP(model)", "fully_shard(model)"
                 ),
@@ -268,14 +268,14 @@ Make the optimizer after `FSDP(model)` or `fully_shard(model)`.
             ),
         },
         silent_on={
-            "after it": _SHARDED_FIRST + _STEP,
-            "made again": _SHARDED.replace(
+            "the optimizer is created after FSDP has wrapped the model": _SHARDED_FIRST + _STEP,
+            "the optimizer is created again after the wrapping": _SHARDED.replace(
                 "FSDP(model)\n", "FSDP(model)\noptimizer = torch.optim.Adam(model.parameters())\n"
             ),
-            "original parameters": _SHARDED.replace(
+            "FSDP with `use_orig_params=True`": _SHARDED.replace(
                 "FSDP(model)", "FSDP(model, use_orig_params=True)"
             ),
-            "another model": _SHARDED.replace("Adam(model.", "Adam(head."),
+            "the optimizer of another model": _SHARDED.replace("Adam(model.", "Adam(head."),
         },
     ),
     "code068_clipped_by_shard": script_rule(
@@ -290,20 +290,22 @@ part of the gradient by another factor. FSDP's own `clip_grad_norm_` takes the n
 """,
         check=_clipped_by_shard,
         fires_on={
-            "by torch.nn.utils": (
+            "an FSDP model is clipped by `torch.nn.utils.clip_grad_norm_`": (
                 _CLIPPED,
                 "each rank clips by the norm of its own shards, not by that of the whole gradient: the ranks "
                 "scale their parts of one model differently",
             )
         },
         silent_on={
-            "by the model": _CLIPPED.replace(
+            "an FSDP model is clipped by its own `clip_grad_norm_`": _CLIPPED.replace(
                 "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
                 "model.clip_grad_norm_(1.0)",
             ),
-            "without shards": _CLIPPED.replace("FSDP(model)", "FSDP(model, S.NO_SHARD)"),
-            "another model": _CLIPPED.replace("_(model.", "_(head."),
-            "only if it is not FSDP": _CLIPPED.replace(
+            "FSDP with the strategy NO_SHARD": _CLIPPED.replace(
+                "FSDP(model)", "FSDP(model, S.NO_SHARD)"
+            ),
+            "another model is clipped": _CLIPPED.replace("_(model.", "_(head."),
+            "the model is clipped only if it is not FSDP": _CLIPPED.replace(
                 "    torch.nn", "    if not isinstance(model, FSDP):\n        torch.nn"
             ),
         },
@@ -320,20 +322,20 @@ Download in `prepare_data`, and assign in `setup`, which every process runs.
 """,
         check=_state_in_prepare_data,
         fires_on={
-            "a dataset": (
+            "`prepare_data` sets the dataset that the loader uses": (
                 _DATA,
                 "self.train is set in prepare_data, which one process of a host runs: the others come to "
                 "line 6 without it",
             )
         },
         silent_on={
-            "in setup": _DATA.replace("prepare_data", "setup"),
-            "in setup, too": _DATA.replace(
+            "`setup` sets the dataset, on every process": _DATA.replace("prepare_data", "setup"),
+            "`setup` sets the dataset as well": _DATA.replace(
                 "    def train_d",
                 "    def setup(self):\n        self.train = load()\n    def train_d",
             ),
-            "one device": _DATA.replace("devices=4", "devices=1"),
-            "used nowhere else": _DATA.replace("load(self.train)", "load()"),
+            "a Trainer with one device": _DATA.replace("devices=4", "devices=1"),
+            "nothing else uses the attribute": _DATA.replace("load(self.train)", "load()"),
         },
     ),
     "code070_norm_after_wrapping": script_rule(
@@ -348,16 +350,18 @@ Convert first, then wrap: `DDP(SyncBatchNorm.convert_sync_batchnorm(model))`.
 """,
         check=_sync_norm_after_wrapping,
         fires_on={
-            "after DDP": (
+            "the model is converted after DDP has wrapped it": (
                 _NORM,
                 "model is converted after DDP has wrapped it: DDP still averages the layers that this "
                 "replaces, and the new ones are averaged by nobody",
             )
         },
         silent_on={
-            "before DDP": "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
-            "model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)\nmodel = DDP(model)\n",
-            "in one line": _NORM.partition("model =")[0]
+            "the model is converted before DDP wraps it": (
+                "import torch\nfrom torch.nn.parallel import DistributedDataParallel as DDP\n"
+                "model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)\nmodel = DDP(model)\n"
+            ),
+            "the model is converted and wrapped in one line": _NORM.partition("model =")[0]
             + "model = DDP(torch.nn.SyncBatchNorm.convert_sync_batchnorm(net))\n",
         },
     ),
@@ -374,28 +378,28 @@ Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_
 """,
         check=_horovod_alone,
         fires_on={
-            "not wrapped": (
+            "the optimizer is not wrapped by `hvd.DistributedOptimizer`": (
                 _HOROVOD.replace("WRAP", ""),
                 "no gradient is averaged: without hvd.DistributedOptimizer each process trains alone",
             ),
-            "not broadcast": (
+            "the initial weights are not broadcast": (
                 _HOROVOD.replace("WRAP", "hvd.DistributedOptimizer"),
                 "each process begins with initial weights of its own, and only gradients are averaged",
             ),
         },
         silent_on={
-            "both": _HOROVOD.replace("WRAP", "hvd.DistributedOptimizer").replace(
-                "for x", "hvd.broadcast_parameters(model.state_dict(), root_rank=0)\nfor x"
-            ),
-            "averaged by hand": _HOROVOD.replace("WRAP", "").replace(
+            "the optimizer is wrapped, and the initial weights are broadcast": _HOROVOD.replace(
+                "WRAP", "hvd.DistributedOptimizer"
+            ).replace("for x", "hvd.broadcast_parameters(model.state_dict(), root_rank=0)\nfor x"),
+            "the script averages the gradients itself": _HOROVOD.replace("WRAP", "").replace(
                 "    optimizer", "    hvd.allreduce_(g)\n    optimizer"
             ),
-            "one seed": _HOROVOD.replace("WRAP", "hvd.DistributedOptimizer").replace(
-                "hvd.init()", "hvd.init()\ntorch.manual_seed(7)"
-            ),
-            "a loaded model": _HOROVOD.replace("WRAP", "hvd.DistributedOptimizer").replace(
-                "for x", "model.load_state_dict(state)\nfor x"
-            ),
+            "all processes have the same seed": _HOROVOD.replace(
+                "WRAP", "hvd.DistributedOptimizer"
+            ).replace("hvd.init()", "hvd.init()\ntorch.manual_seed(7)"),
+            "all processes load the weights of a model": _HOROVOD.replace(
+                "WRAP", "hvd.DistributedOptimizer"
+            ).replace("for x", "model.load_state_dict(state)\nfor x"),
         },
     ),
 }

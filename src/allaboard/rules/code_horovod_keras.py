@@ -100,18 +100,20 @@ Put `hvd.callbacks.MetricAverageCallback()` into the list of callbacks, before E
 """,
         check=_stops_by_own_metric,
         fires_on={
-            "shares of the validation data": (
+            "EarlyStopping, and each process validates on its own share": (
                 _STOPS,
                 "each process stops by its own val_loss, which nothing averages: the first that stops leaves "
                 "the others in their next allreduce",
             )
         },
         silent_on={
-            "averaged": _STOPS.replace(
+            "EarlyStopping together with MetricAverageCallback": _STOPS.replace(
                 "calls = [", "calls = [hvd.callbacks.MetricAverageCallback(), "
             ),
-            "all validate on all": _STOPS.replace(".shard(hvd.size(), hvd.rank())", ""),
-            "one process": _STOPS.replace("horovod", "other"),
+            "EarlyStopping, and all processes validate on the same data": _STOPS.replace(
+                ".shard(hvd.size(), hvd.rank())", ""
+            ),
+            "a script without Horovod": _STOPS.replace("horovod", "other"),
         },
     ),
     "code066_validates_on_some": script_rule(
@@ -126,21 +128,25 @@ Give every process validation data, at best a share of its own.
 """,
         check=_validates_on_some,
         fires_on={
-            "rank 0 validates": (
+            "only rank 0 loads validation data": (
                 _SOME,
                 "only some processes get validation_data, and MetricAverageCallback averages val_loss over "
                 "all: they wait for the others in it",
             ),
-            "in one expression": (
+            "only rank 0 gets validation data, by a conditional expression": (
                 _SOME.replace("=val,", "=load() if hvd.rank() == 0 else None,"),
                 "only some processes get validation_data, and MetricAverageCallback averages val_loss over "
                 "all: they wait for the others in it",
             ),
         },
         silent_on={
-            "all validate": _SOME.replace("val = None", "val = load()"),
-            "by an option": _SOME.replace("hvd.rank() == 0", "args.validate"),
-            "nothing is averaged": _SOME.replace("MetricAverageCallback", "Other"),
+            "all processes load validation data": _SOME.replace("val = None", "val = load()"),
+            "an option decides whether there is validation data": _SOME.replace(
+                "hvd.rank() == 0", "args.validate"
+            ),
+            "only rank 0 validates, and no callback averages over all": _SOME.replace(
+                "MetricAverageCallback", "Other"
+            ),
         },
     ),
 }

@@ -358,50 +358,62 @@ Go through the step on every rank, with a loss that is zero and uses all paramet
 """,
         check=_met_by_own_batch,
         fires_on={
-            "a batch without boxes": (
+            "a batch without boxes is skipped": (
                 _LOOP.replace("TEST", "len(boxes) == 0"),
                 f"{_LEFT_OUT}the backward of line 12",
             ),
-            "a batch that is None": (
+            "a batch that is None is skipped": (
                 _LOOP.replace("TEST", "images is None"),
                 f"{_LEFT_OUT}the backward of line 12",
             ),
-            "backward under a mask": (
+            "forward and backward only if the batch's mask is not empty": (
                 _INSIDE,
                 "backward is entered only by ranks whose own batch has something to work on: mask.any()",
             ),
-            "a sample that raises": (
+            "a batch whose preparation raises an exception is skipped": (
                 _HANDLER,
                 "a rank whose own batch raises an exception leaves out the step, and the others wait for it "
                 "in the backward of line 13",
             ),
-            "a metric": (
+            "a metric is computed only if the batch has known labels": (
                 _LIGHTNING.replace("CALL", "self.f1.compute()"),
                 "compute is entered only by ranks whose own batch has something to work on: known.sum() > 0",
             ),
-            "a log": (
+            "a reduced value is logged only if the batch has known labels": (
                 _LIGHTNING.replace("CALL", "self.log('f1', 1.0, sync_dist=True)"),
                 "log is entered only by ranks whose own batch has something to work on: known.sum() > 0",
             ),
         },
         silent_on={
-            "the number of the batch": _LOOP.replace("TEST", "i == 0"),
-            "the last batch, which all ranks have": _LOOP.replace("TEST", "len(images) < 32"),
-            "the ranks agree": _LOOP.replace(
+            "the first batch is skipped on all ranks": _LOOP.replace("TEST", "i == 0"),
+            "a smaller last batch is skipped, on all ranks": _LOOP.replace(
+                "TEST", "len(images) < 32"
+            ),
+            "the ranks sum up their boxes before they decide": _LOOP.replace(
                 "    if TEST", "    n = sum_over_ranks(reduce(boxes))\n    if len(boxes) == 0"
             ),
-            "without DDP": _LOOP.replace("DDP(net)", "net").replace("TEST", "len(boxes) == 0"),
-            "both branches": _INSIDE.replace(
+            "a model that DDP does not wrap": _LOOP.replace("DDP(net)", "net").replace(
+                "TEST", "len(boxes) == 0"
+            ),
+            "the other branch runs a backward as well": _INSIDE.replace(
                 "    optimizer",
                 "    else:\n        (0 * model(batch['x'])).backward()\n    optimizer",
             ),
-            "uneven inputs are joined": _INSIDE.replace(
+            "a loop in `with model.join()`": _INSIDE.replace(
                 "for batch", "with model.join():\n  for batch"
             ),
-            "nothing to meet in": _INSIDE.replace("loss.backward()", "print(loss)"),
-            "it ends the program": _HANDLER.replace("continue", "raise SystemExit(1)"),
-            "a log of its own": _LIGHTNING.replace("CALL", "self.log('f1', 1.0)"),
-            "a retry": _HANDLER.replace("ValueError", "StopIteration"),
+            "a condition without a backward in it": _INSIDE.replace(
+                "loss.backward()", "print(loss)"
+            ),
+            "an exception that ends the program": _HANDLER.replace(
+                "continue", "raise SystemExit(1)"
+            ),
+            "a value is logged without `sync_dist`": _LIGHTNING.replace(
+                "CALL", "self.log('f1', 1.0)"
+            ),
+            "the handler catches StopIteration alone": _HANDLER.replace(
+                "ValueError", "StopIteration"
+            ),
         },
     ),
     "code060_uneven_shards": script_rule(
@@ -418,17 +430,17 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
 """,
         check=_uneven_shards,
         fires_on={
-            "every Nth file": (_SHARE, _UNEVEN),
-            "a tensor in parts": (
+            "each rank takes every Nth file (`files[rank::world]`)": (_SHARE, _UNEVEN),
+            "each rank takes its part of `torch.split`": (
                 _SHARE.replace("files[rank::world]", "torch.split(files, ceil(n / world))[rank]"),
                 _UNEVEN,
             ),
-            "a sampler": (
+            "a sampler gives each rank every Nth batch": (
                 _SAMPLER,
                 "this sampler gives some ranks one more than others where their number is no multiple of "
                 "the ranks': under DDP, the ranks with fewer leave the others in their last backward",
             ),
-            "an iterator": (
+            "each rank takes every Nth file by `islice`": (
                 _SHARE.replace("files[rank::world]", "islice(files, rank, None, world)").replace(
                     "import os", "from itertools import islice"
                 ),
@@ -436,20 +448,26 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
             ),
         },
         silent_on={
-            "cut before": _SHARE.replace(
+            "the list is first cut to a multiple of the number of ranks": _SHARE.replace(
                 "mine =", "files = files[: len(files) // world * world]\nmine ="
             ),
-            "nothing to meet in": _SHARE.replace("loss.backward()", "print(loss)"),
-            "joined": _SHARE.replace("for name", "with model.join():\n  for name"),
-            "the ranks agree on the number": _SHARE.replace(
+            "a loop without a backward in it": _SHARE.replace("loss.backward()", "print(loss)"),
+            "a loop in `with model.join()`": _SHARE.replace(
+                "for name", "with model.join():\n  for name"
+            ),
+            "the ranks agree on the smallest number of files": _SHARE.replace(
                 "for name in mine", "n = least(all_gather(len(mine)))\nfor name in mine[:n]"
             ),
-            "a sampler that pads": _SAMPLER.replace(
+            "a sampler pads the batches to a multiple of the number of ranks": _SAMPLER.replace(
                 "        for i",
                 "        batches += batches[: -len(batches) % self.world_size]\n        for i",
             ),
-            "a text": _SHARE.replace("files[rank::world]", "name.split('/')[rank]"),
-            "a share of something else": _SHARE.replace("rank::world", "rank::2"),
+            "each rank takes its part of a text that is split": _SHARE.replace(
+                "files[rank::world]", "name.split('/')[rank]"
+            ),
+            "a step of 2 that is not the number of ranks (`files[rank::2]`)": _SHARE.replace(
+                "rank::world", "rank::2"
+            ),
         },
     ),
     "code061_logged_by_own_name": script_rule(
@@ -465,18 +483,18 @@ Log the same names on every rank in each step, with a neutral value for those th
 """,
         check=_logged_by_own_name,
         fires_on={
-            "the batch's dataset": (
+            "the logged name contains the source of the batch": (
                 _NAMED.replace("NAME", "f\"loss_{batch['source']}\""),
                 "the name under which this is logged comes from the rank's own batch, and sync_dist reduces "
                 "each name over all ranks: with other names they wait for each other, or mix values",
             )
         },
         silent_on={
-            "one name": _NAMED.replace("NAME", "'loss'"),
-            "the stage": _NAMED.replace("NAME", 'f"{self.stage}/loss"'),
-            "not reduced": _NAMED.replace("NAME", "f\"loss_{batch['source']}\"").replace(
-                ", sync_dist=True", ", sync_dist=False"
-            ),
+            "one logged name for all batches": _NAMED.replace("NAME", "'loss'"),
+            "the logged name contains the stage": _NAMED.replace("NAME", 'f"{self.stage}/loss"'),
+            "the value is logged with `sync_dist=False`": _NAMED.replace(
+                "NAME", "f\"loss_{batch['source']}\""
+            ).replace(", sync_dist=True", ", sync_dist=False"),
         },
     ),
 }

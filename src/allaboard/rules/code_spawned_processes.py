@@ -165,24 +165,25 @@ number as its first argument.
 """,
         check=_spawned_call,
         fires_on={
-            "spawn": (
+            "`mp.spawn(work(args))` instead of `mp.spawn(work)`": (
                 _HEAD + "def work(args):\n    run(args)\nmp.spawn(work(args), nprocs=4)\n",
                 "work is called here, in this process, and spawn gets what it returns, None: it never starts "
                 "another process",
             ),
-            "Process": (
+            "`mp.Process(target=work(0))` instead of `target=work`": (
                 _HEAD + "def work(rank):\n    run(rank)\nmp.Process(target=work(0)).start()\n",
                 "work is called here, in this process, and Process gets what it returns, None: it never "
                 "starts another process",
             ),
         },
         silent_on={
-            "the function": _HEAD
+            "`mp.spawn` gets the function itself": _HEAD
             + "def work(rank, args):\n    run(args)\nmp.spawn(work, (args,), 4)\n",
-            "a function that makes one": _HEAD
+            "`mp.spawn` gets a function that another function returns": _HEAD
             + "def make(args):\n    def work(rank):\n        run(args)\n    return work\n"
             "mp.spawn(make(a), nprocs=4)\n",
-            "a wrapper of a library": _HEAD + "mp.spawn(partial(work, args), nprocs=4)\n",
+            "`mp.spawn` gets `partial(work, args)`": _HEAD
+            + "mp.spawn(partial(work, args), nprocs=4)\n",
         },
     ),
     "code046_local_rank_as_rank": script_rule(
@@ -198,24 +199,25 @@ Add the host's share: `rank = node_rank * gpus_per_host + gpu`.
 """,
         check=_local_rank_as_rank,
         fires_on={
-            "the rank of the command line": (
+            "all spawned processes get the rank of the command line": (
                 _HEAD + _OPTION,
                 "rank=args.rank is the same in all processes that spawn starts: it does not depend on gpu, "
                 "their number",
             ),
-            "two hosts": (
+            "the processes of several hosts get their number on their own host as the rank": (
                 _HEAD + _HOSTS.replace("RANK", "gpu"),
                 "rank=gpu is the process's number on its own host, and world_size counts all hosts "
                 "(args.nodes times args.gpus): every host has rank 0, and the last ranks never come",
             ),
         },
         silent_on={
-            "the rank of the command line, and the process's number": _HEAD
+            "the rank is computed from the command line and the process's number": _HEAD
             + _OPTION.replace("    dist", "    args.rank = args.rank * 4 + gpu\n    dist"),
-            "with the host's share": _HEAD + _HOSTS.replace("RANK", "args.nr * args.gpus + gpu"),
-            "one host": _HEAD
+            "the rank is computed from the host's number and the process's": _HEAD
+            + _HOSTS.replace("RANK", "args.nr * args.gpus + gpu"),
+            "the processes of one host get their number as the rank": _HEAD
             + _HOSTS.replace("RANK", "gpu").replace("args.nodes * args.gpus", "args.gpus"),
-            "set again": _HEAD
+            "the process's number is turned into the rank before it is passed": _HEAD
             + _HOSTS.replace("    dist", "    gpu = args.nr * args.gpus + gpu\n    dist").replace(
                 "RANK", "gpu"
             ),

@@ -117,7 +117,7 @@ Build the model under `tf.train.replica_device_setter(...)`, which puts the vari
 """,
         check=_pinned_to_worker,
         fires_on={
-            "its own task": (
+            "the variables are on the worker's own task": (
                 _HEAD.replace(
                     "tf.train.replica_device_setter(cluster=cluster)",
                     '"/job:worker/task:%d" % index',
@@ -126,16 +126,19 @@ Build the model under `tf.train.replica_device_setter(...)`, which puts the vari
                 "the variables are on the worker itself: the ps job stays empty, and each worker trains a "
                 "model of its own",
             ),
-            "a device setter that knows no ps": (
+            "a device setter that is not told of any parameter server": (
                 _HEAD.replace("cluster=cluster", 'worker_device="/job:worker/task:0"') + _MONITORED,
                 "the variables are on the worker itself: the ps job stays empty, and each worker trains a "
                 "model of its own",
             ),
         },
         silent_on={
-            "on the ps": _HEAD + _MONITORED,
-            "on so many ps": _HEAD.replace("cluster=cluster", "ps_tasks=1") + _MONITORED,
-            "no ps in the cluster": _HEAD.replace('"ps": ["p:2222"], ', "").replace(
+            "a device setter that is given the cluster": _HEAD + _MONITORED,
+            "a device setter that is given the number of parameter servers": _HEAD.replace(
+                "cluster=cluster", "ps_tasks=1"
+            )
+            + _MONITORED,
+            "a cluster without parameter servers": _HEAD.replace('"ps": ["p:2222"], ', "").replace(
                 "tf.train.replica_device_setter(cluster=cluster)", '"/job:worker/task:0"'
             ),
         },
@@ -153,14 +156,17 @@ enqueue to a shared FIFOQueue, and dequeue as many times as there are workers.
 """,
         check=_group_as_barrier,
         fires_on={
-            "by its name": (
+            "a `tf.group` that is called `barrier`": (
                 _HEAD + "barrier = tf.group(*steps)\n" + _MONITORED,
                 "tf.group makes barrier of ops of this worker's own graph: it waits for no other worker",
             )
         },
         silent_on={
-            "several ops": _HEAD + "train = tf.group(a, b)\n" + _MONITORED,
-            "beside what synchronises": _HEAD + _SYNC + "sync = tf.group(a, b)\n" + _MONITORED,
+            "a `tf.group` that is called `train`": _HEAD + "train = tf.group(a, b)\n" + _MONITORED,
+            "a `tf.group` called `sync` beside a SyncReplicasOptimizer": _HEAD
+            + _SYNC
+            + "sync = tf.group(a, b)\n"
+            + _MONITORED,
         },
     ),
 }

@@ -192,24 +192,24 @@ Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores,
 """,
         check=_initialised_by_all,
         fires_on={
-            "a plain session": (
+            "every worker initialises the variables in a plain Session": (
                 _HEAD + _SESSION,
                 "every worker initialises the variables on the ps again, and undoes what the others have "
                 "trained",
             ),
-            "all of them chiefs": (
+            "every worker passes `is_chief=True`": (
                 _HEAD + _MONITORED.replace("index == 0", "is_chief=True"),
                 "every worker is the chief of its MonitoredTrainingSession: each initialises or restores "
                 "the variables on the ps, and saves",
             ),
         },
         silent_on={
-            "a session of this process": _HEAD
+            "a MonitoredTrainingSession in the process itself, not on the server": _HEAD
             + _MONITORED.replace("server.target, index == 0", "is_chief=True"),
-            "the chief alone": _HEAD
+            "only worker 0 initialises the variables": _HEAD
             + _SESSION.replace("    sess.run(tf.g", "    if index == 0:\n        sess.run(tf.g"),
-            "managed": _HEAD + _MONITORED,
-            "one process": _SESSION,
+            "a MonitoredTrainingSession whose chief is worker 0": _HEAD + _MONITORED,
+            "a session in a script without a cluster": _SESSION,
         },
     ),
     "code034_synchronous_without_chief": script_rule(
@@ -225,22 +225,25 @@ Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`
 """,
         check=_synchronous_without_chief,
         fires_on={
-            "a plain session": (
+            "a SyncReplicasOptimizer with a plain Session": (
                 _HEAD + _SYNC + _SESSION,
                 "SyncReplicasOptimizer needs a chief that hands out tokens, and a plain Session has none: "
                 "every worker waits for a token",
             ),
-            "managed without the hook": (
+            "a MonitoredTrainingSession without the hook of the SyncReplicasOptimizer": (
                 _HEAD + _SYNC + _MONITORED,
                 "SyncReplicasOptimizer needs its queue of tokens to be started, and this "
                 "MonitoredTrainingSession is not told to: every worker waits for a token",
             ),
         },
         silent_on={
-            "managed with the hook": _HEAD
+            "a MonitoredTrainingSession with the hook of the SyncReplicasOptimizer": _HEAD
             + _SYNC
             + _MONITORED.replace("index == 0", "index == 0, hooks=[opt.make_session_run_hook(c)]"),
-            "tokens by hand": _HEAD + _SYNC + "sess.run(opt.get_init_tokens_op())\n" + _SESSION,
+            "a plain Session, and the script hands out the tokens itself": _HEAD
+            + _SYNC
+            + "sess.run(opt.get_init_tokens_op())\n"
+            + _SESSION,
         },
     ),
     "code037_no_device_filters": script_rule(
@@ -257,16 +260,16 @@ Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worke
 """,
         check=_no_device_filters,
         fires_on={
-            "a plain session": (
+            "a plain Session without `device_filters`": (
                 _HEAD + _SESSION,
                 "a session without device_filters waits for every task of the cluster: a worker that is down "
                 "stops all others",
             )
         },
         silent_on={
-            "with filters": _HEAD + _FILTERED,
-            "synchronous, which needs all": _HEAD + _SYNC + _SESSION,
-            "one worker": _HEAD.replace(', "b:2222"', "") + _SESSION,
+            "a Session with `device_filters`": _HEAD + _FILTERED,
+            "synchronous training, which needs all workers anyway": _HEAD + _SYNC + _SESSION,
+            "a cluster with one worker": _HEAD.replace(', "b:2222"', "") + _SESSION,
         },
     ),
 }

@@ -223,27 +223,29 @@ Write the arguments as shown.
 """,
         check=_unknown_argument,
         fires_on={
-            "none where one is needed": (
+            "ParameterServerStrategy without a cluster resolver": (
                 _COORDINATED.replace("RESOLVER", ""),
                 "ParameterServerStrategy needs a cluster_resolver: it reads no TF_CONFIG by itself",
             ),
-            "addresses": (
+            "SimpleClusterResolver with the argument `workers`": (
                 _IMPORT + "r = cr.SimpleClusterResolver(workers=hosts)\n",
                 "SimpleClusterResolver has no argument 'workers'; it takes cluster_spec, master, task_type, "
                 "task_id, environment, num_accelerators, rpc_layer",
             ),
-            "the resolver by another name": (
+            "MultiWorkerMirroredStrategy with `resolver` instead of `cluster_resolver`": (
                 _IMPORT + "s = tf.distribute.MultiWorkerMirroredStrategy(resolver=r)\n",
                 "MultiWorkerMirroredStrategy has no argument 'resolver'; it takes cluster_resolver, "
                 "communication_options, communication",
             ),
         },
         silent_on={
-            "one where one is needed": _COORDINATED.replace("RESOLVER", "r"),
-            "as documented": _IMPORT
+            "ParameterServerStrategy with a cluster resolver": _COORDINATED.replace(
+                "RESOLVER", "r"
+            ),
+            "a resolver and a strategy with documented arguments": _IMPORT
             + "r = cr.SimpleClusterResolver(c, task_type='worker', task_id=i, rpc_layer='grpc')\n"
             + _STRATEGY,
-            "TF1's contrib": "import tensorflow as tf\n"
+            "MirroredStrategy of TensorFlow 1, which takes `num_gpus`": "import tensorflow as tf\n"
             "s = tf.contrib.distribute.MirroredStrategy(num_gpus=2)\n",
         },
     ),
@@ -260,19 +262,25 @@ Pass `task_type` and `task_id`, the index from the environment or an argument.
 """,
         check=_resolver_without_task,
         fires_on={
-            "neither": (
+            "SimpleClusterResolver without `task_type` and `task_id`": (
                 _SIMPLE + _STRATEGY,
                 "the resolver does not say which task this process is: task_type and task_id are not passed",
             ),
-            "the type alone": (
+            "SimpleClusterResolver with `task_type` and without `task_id`": (
                 _SIMPLE.replace("(cluster)", "(cluster, task_type='worker')") + _STRATEGY,
                 "the resolver does not say which task this process is: task_id is not passed",
             ),
         },
         silent_on={
-            "both": _SIMPLE.replace("(cluster)", "(cluster, '', 'worker', i)") + _STRATEGY,
-            "set later": _SIMPLE + "r.task_type, r.task_id = 'worker', i\n" + _STRATEGY,
-            "a coordinator": _SIMPLE + "s = tf.distribute.ParameterServerStrategy(r)\n",
+            "SimpleClusterResolver with the task's type and id": _SIMPLE.replace(
+                "(cluster)", "(cluster, '', 'worker', i)"
+            )
+            + _STRATEGY,
+            "the task's type and id are set on the resolver later": _SIMPLE
+            + "r.task_type, r.task_id = 'worker', i\n"
+            + _STRATEGY,
+            "SimpleClusterResolver for the coordinator of a ParameterServerStrategy": _SIMPLE
+            + "s = tf.distribute.ParameterServerStrategy(r)\n",
         },
     ),
     "code023_resolver_not_passed": script_rule(
@@ -288,18 +296,19 @@ Pass the resolver to the strategy.
 """,
         check=_resolver_not_passed,
         fires_on={
-            "Slurm's": (
+            "a SlurmClusterResolver, and a strategy without it": (
                 _SLURM + "s = tf.distribute.MultiWorkerMirroredStrategy()\n",
                 "the strategy is created without the resolver: it reads TF_CONFIG alone, so each task would "
                 "train by itself",
             )
         },
         silent_on={
-            "passed": _SLURM + _STRATEGY,
-            "TF_CONFIG is written from it": _SLURM
+            "the resolver is passed to the strategy": _SLURM + _STRATEGY,
+            "the script writes TF_CONFIG from the resolver": _SLURM
             + "import os\nos.environ['TF_CONFIG'] = text(r)\n"
             "s = tf.distribute.MultiWorkerMirroredStrategy()\n",
-            "for one host": _SLURM + "s = tf.distribute.MirroredStrategy()\n",
+            "a resolver beside MirroredStrategy, which works on one host": _SLURM
+            + "s = tf.distribute.MirroredStrategy()\n",
         },
     ),
 }

@@ -150,16 +150,16 @@ Distribute the dataset once, iterate over it outside of the step, and pass each 
 """,
         check=_dataset_in_run,
         fires_on={
-            "a tf.data dataset": (
+            "`strategy.run` gets a whole `tf.data` dataset": (
                 _HEAD + "strategy.run(step, args=(ds,))\n",
                 "strategy.run gets ds, a whole dataset, where a step takes one batch",
             ),
-            "a distributed dataset": (
+            "`strategy.run` gets a whole distributed dataset": (
                 _HEAD
                 + "dist = strategy.experimental_distribute_dataset(ds)\nstrategy.run(step, args=(dist,))\n",
                 "strategy.run gets dist, a whole dataset, where a step takes one batch",
             ),
-            "a parameter": (
+            "a function passes the dataset that it gets on to `strategy.run`": (
                 _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
                 + _PASSED
                 + "epoch(dist)\n",
@@ -167,15 +167,19 @@ Distribute the dataset once, iterate over it outside of the step, and pass each 
             ),
         },
         silent_on={
-            "a parameter that is a batch": _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
+            "a function passes the batch that it gets on to `strategy.run`": _DISTRIBUTED.replace(
+                "ds = strategy", "dist = strategy"
+            )
             + _PASSED
             + "for batch in dist:\n    epoch(batch)\n",
-            "each batch": _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
+            "a loop passes each batch to `strategy.run`": _DISTRIBUTED.replace(
+                "ds = strategy", "dist = strategy"
+            )
             + "for batch in dist:\n    strategy.run(step, args=(batch,))\n",
-            "the next of an iterator": _HEAD
+            "`strategy.run` gets the next batch of an iterator": _HEAD
             + "it = iter(strategy.experimental_distribute_dataset(ds))\n"
             "strategy.run(step, args=(next(it),))\n",
-            "another object's run": _HEAD.replace("strategy", "pool")
+            "`run` of an object that is no strategy": _HEAD.replace("strategy", "pool")
             + "runner.run(step, args=(ds,))\n",
         },
     ),
@@ -194,11 +198,11 @@ size. Keras' `fit` does it by itself.
 """,
         check=_dataset_not_distributed,
         fires_on={
-            "a plain loop": (
+            "a loop passes the batches of an undistributed dataset to `strategy.run`": (
                 _HEAD + _LOOP,
                 "the dataset is never distributed: every worker trains on the same batches",
             ),
-            "through a function": (
+            "a loop passes the batches of an undistributed dataset on through a function": (
                 _HEAD.replace("MultiWorkerMirrored", "Mirrored")
                 + "@tf.function\ndef train(x):\n    return strategy.run(step, args=(x,))\n"
                 "for i, x in enumerate(ds):\n    train(x)\n",
@@ -206,10 +210,13 @@ size. Keras' `fit` does it by itself.
             ),
         },
         silent_on={
-            "distributed": _HEAD + "for batch in strategy.experimental_distribute_dataset(ds):\n"
+            "a loop passes the batches of a distributed dataset to `strategy.run`": _HEAD
+            + "for batch in strategy.experimental_distribute_dataset(ds):\n"
             "    strategy.run(step, args=(batch,))\n",
-            "sharded by hand": _HEAD + "ds = ds.shard(2, index)\n" + _LOOP,
-            "keras' own loop": _HEAD + "model.fit(ds)\n",
+            "the script shards the dataset by the worker's index": _HEAD
+            + "ds = ds.shard(2, index)\n"
+            + _LOOP,
+            "`model.fit`, which distributes the dataset itself": _HEAD + "model.fit(ds)\n",
         },
     ),
 }

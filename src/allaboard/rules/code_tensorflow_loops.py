@@ -203,19 +203,23 @@ Reduce it by `tf.distribute.ReduceOp.SUM`.
 """,
         check=_divided_twice,
         fires_on={
-            "compute_average_loss": (
+            "`compute_average_loss`, and then MEAN over the replicas": (
                 _MIRRORED,
                 "each replica's loss is divided by the global batch already, and MEAN divides by the "
                 "replicas again: the loss that is shown is too small by their number",
             )
         },
         silent_on={
-            "the sum": _MIRRORED.replace("MEAN", "SUM"),
-            "a mean over the replica's own batch": _MIRRORED.replace(
+            "`compute_average_loss`, and then SUM over the replicas": _MIRRORED.replace(
+                "MEAN", "SUM"
+            ),
+            "`reduce_mean` over the replica's batch, and then MEAN over the replicas": _MIRRORED.replace(
                 "tf.nn.compute_average_loss(f(x), global_batch_size=GLOBAL_BATCH)",
                 "tf.reduce_mean(f(x))",
             ),
-            "per example": _MIRRORED.replace("axis=None", "axis=0"),
+            "MEAN over the examples of the replicas (`axis=0`)": _MIRRORED.replace(
+                "axis=None", "axis=0"
+            ),
         },
     ),
     "code050_no_servers": script_rule(
@@ -232,25 +236,27 @@ own, this script is right: ignore the rule there.
 """,
         check=_no_servers,
         fires_on={
-            "one script for all": (
+            "one script for all tasks, in which none starts a server": (
                 _SERVERS,
                 "every task that runs this script becomes a coordinator: workers and parameter servers have "
                 "to start a server, and nothing here does",
             ),
-            "servers that go on": (
+            "workers and parameter servers start a server, and go on": (
                 _GOES_ON,
                 "the servers of workers and parameter servers are not joined: their tasks go on, and become "
                 "coordinators as well",
             ),
         },
         silent_on={
-            "servers that are joined": _GOES_ON.replace("proto", "s.join()  # "),
-            "with its servers": _WITH_SERVER,
-            "the coordinator alone comes here": "import tensorflow as tf\n"
+            "workers and parameter servers start a server, and join it": _GOES_ON.replace(
+                "proto", "s.join()  # "
+            ),
+            "all tasks but the chief start a server and join it": _WITH_SERVER,
+            "only the chief creates the strategy": "import tensorflow as tf\n"
             "resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"
             "if resolver.task_type == 'chief':\n"
             "    strategy = tf.distribute.ParameterServerStrategy(resolver)\n    model.fit(data)\n",
-            "a cluster by hand": _SERVERS.replace(
+            "a cluster that the script describes by hand (SimpleClusterResolver)": _SERVERS.replace(
                 "TFConfigClusterResolver()", "SimpleClusterResolver(spec)"
             ),
         },

@@ -263,20 +263,22 @@ Give all ranks one seed, and let `set_epoch` change the order.
 """,
         check=_other_orders,
         fires_on={
-            "a seed by the rank": (
+            "the sampler's seed depends on the rank": (
                 _HEAD + "s = DistributedSampler(data, seed=7 + rank)\n",
                 "its seed differs between ranks" + _ORDER,
             ),
-            "shuffled before": (
+            "each rank shuffles the data before it makes the sampler": (
                 _HEAD + "random.shuffle(data)\ns = DistributedSampler(data)\n",
                 "each rank shuffles the data by itself" + _ORDER,
             ),
         },
         silent_on={
-            "one seed": _HEAD + "s = DistributedSampler(data, seed=args.seed)\n",
-            "shuffled with a seed": _HEAD
+            "the sampler has one seed on all ranks": _HEAD
+            + "s = DistributedSampler(data, seed=args.seed)\n",
+            "each rank shuffles the data with the same seed": _HEAD
             + "random.seed(0)\nrandom.shuffle(data)\ns = DistributedSampler(data)\n",
-            "another list": _HEAD + "random.shuffle(other)\ns = DistributedSampler(data)\n",
+            "each rank shuffles a list that the sampler does not use": _HEAD
+            + "random.shuffle(other)\ns = DistributedSampler(data)\n",
         },
     ),
     "code052_loaded_onto_one": script_rule(
@@ -291,17 +293,21 @@ host then has a context and a copy there, and GPU 0 runs out of memory, although
 """,
         check=_loaded_onto_one,
         fires_on={
-            "a resumed model": (
+            "every rank loads a checkpoint without `map_location`": (
                 _RESUME,
                 "each rank loads the checkpoint onto the GPU that it was saved from: all of them take memory "
                 "of that one GPU",
             )
         },
         silent_on={
-            "mapped": _RESUME.replace("'m.pt')", "'m.pt', map_location='cpu')"),
-            "on the CPU": _RESUME.replace("nccl", "gloo"),
-            "data": _RESUME.replace("load_state_dict", "train_on"),
-            "rank 0 alone": _RESUME.replace("c = ", "if rank == 0: c = "),
+            "every rank loads a checkpoint with `map_location='cpu'`": _RESUME.replace(
+                "'m.pt')", "'m.pt', map_location='cpu')"
+            ),
+            "a job that uses gloo instead of NCCL": _RESUME.replace("nccl", "gloo"),
+            "every rank loads data, not the state of a model": _RESUME.replace(
+                "load_state_dict", "train_on"
+            ),
+            "only rank 0 loads the checkpoint": _RESUME.replace("c = ", "if rank == 0: c = "),
         },
     ),
     "code053_stops_alone": script_rule(
@@ -317,42 +323,48 @@ Reduce the value over all ranks before the decision, or let rank 0 decide and br
 """,
         check=_stops_alone,
         fires_on={
-            "early stopping": (
+            "each rank stops early by its own share of the validation data": (
                 _LOOP,
                 "each rank decides by its own share of the data when to stop: the first that leaves the loop "
                 "lets the others wait in their next step",
             ),
-            "Lightning is told by rank 0 alone": (
+            "only rank 0 sets `trainer.should_stop` in Lightning": (
                 _CALLBACK,
                 "only the rank that comes here sets trainer.should_stop: the others go on training, and wait "
                 "for it in their next step",
             ),
-            "a break of rank 0": (
+            "only rank 0 breaks out of the loop": (
                 _BREAK.replace("ACT", "break"),
                 "only the rank that comes here leaves the loop: the others go on training, and wait for it "
                 "in their next step",
             ),
-            "a flag of rank 0": (
+            "only rank 0 sets the flag that ends the loop": (
                 _BREAK.replace("ACT", "stop = True") + "    if stop:\n        break\n",
                 "only the rank that comes here sets stop: the others go on training, and wait for it in "
                 "their next step",
             ),
         },
         silent_on={
-            "Lightning agrees": _CALLBACK
+            "Lightning broadcasts `trainer.should_stop` to all ranks": _CALLBACK
             + "        trainer.should_stop = trainer.strategy.broadcast(trainer.should_stop)\n",
-            "rank 0 tells the others": _BREAK.replace("ACT", "stop = True")
+            "rank 0 broadcasts the flag that ends the loop": _BREAK.replace("ACT", "stop = True")
             + "    dist.broadcast(stop, 0)\n    if stop:\n        break\n",
-            "a loop of one rank": _BREAK.replace("    if rank == 0 and", "    if")
+            "only rank 0 runs the loop": _BREAK.replace("    if rank == 0 and", "    if")
             .replace("for epoch", "if rank == 0:\n  for epoch")
             .replace("ACT", "break"),
-            "a flag that ends nothing": _BREAK.replace("ACT", "stop = True"),
-            "a loop without other ranks": _BREAK.replace("    loss.backward()\n", "").replace(
+            "a flag of rank 0 that does not end the loop": _BREAK.replace("ACT", "stop = True"),
+            "a loop without a training step": _BREAK.replace("    loss.backward()\n", "").replace(
                 "ACT", "break"
             ),
-            "one decision": _LOOP.replace("    if", "    dist.all_reduce(stop.value)\n    if"),
-            "all ranks validate on all": _LOOP.replace(", DistributedSampler(test)", ", test"),
-            "no such end": _LOOP.replace("early_stop", "finished").replace("stop(", "note("),
+            "the ranks reduce the value that decides": _LOOP.replace(
+                "    if", "    dist.all_reduce(stop.value)\n    if"
+            ),
+            "all ranks validate on all of the validation data": _LOOP.replace(
+                ", DistributedSampler(test)", ", test"
+            ),
+            "the loop does not end by early stopping": _LOOP.replace(
+                "early_stop", "finished"
+            ).replace("stop(", "note("),
         },
     ),
 }

@@ -280,30 +280,33 @@ walk through the graph in every step.
 """,
         check=_unused_parameters,
         fires_on={
-            "a layer that is left over": (
+            "a layer that `forward` never uses": (
                 _HEAD + _NET + "model = DDP(Net().to(0))\n" + _STEP.replace("MODEL", "model"),
                 "a has parameters, and forward never uses it: DDP waits for their gradients and ends the "
                 "second step with an error",
             )
         },
         silent_on={
-            "DDP is told": _HEAD
+            "DDP with `find_unused_parameters=True`": _HEAD
             + _NET
             + "model = DDP(Net(), find_unused_parameters=True)\n"
             + _STEP.replace("MODEL", "model"),
-            "used": _HEAD
+            "`forward` uses all layers": _HEAD
             + _NET.replace("self.b(x)", "self.b(self.a(x))")
             + "model = DDP(Net())\nl.backward()\n",
-            "frozen": _HEAD
+            "an unused layer whose parameters are frozen": _HEAD
             + _NET
             + "net = Net()\nnet.a.requires_grad_(False)\nmodel = DDP(net)\nl.backward()\n",
-            "tied": _HEAD
+            "an unused layer whose weight another layer shares": _HEAD
             + _NET.replace("        super", "        # tied\n        super")
             + "net = Net()\nnet.b.weight = net.a.weight\nmodel = DDP(net)\nl.backward()\n",
-            "a layer without parameters": _HEAD
+            "an unused layer without parameters": _HEAD
             + _NET.replace("self.a = nn.Linear(4, 4)", "self.a = nn.ReLU()")
             + "model = DDP(Net())\nl.backward()\n",
-            "not wrapped": _HEAD + _NET + "model = Net()\n" + _STEP.replace("MODEL", "model"),
+            "a model that DDP does not wrap": _HEAD
+            + _NET
+            + "model = Net()\n"
+            + _STEP.replace("MODEL", "model"),
         },
     ),
     "code042_trained_beside_ddp": script_rule(
@@ -319,33 +322,35 @@ Call the wrapper in training. `model.module(...)` is for evaluation on one rank,
 """,
         check=_trained_beside,
         fires_on={
-            "by .module": (
+            "the loop trains `model.module`": (
                 _HEAD + "model = DDP(net)\n" + _STEP.replace("MODEL", "model.module"),
                 "model.module is trained, and never model, which DDP made of it: no gradient is averaged, "
                 "and each rank trains a model of its own",
             ),
-            "by its name before": (
+            "the loop trains the model under its name before DDP": (
                 _HEAD + "net = make()\nddp = DDP(net)\n" + _STEP.replace("MODEL", "net"),
                 "net is trained, and never ddp, which DDP made of it: no gradient is averaged, and each rank "
                 "trains a model of its own",
             ),
         },
         silent_on={
-            "the wrapper": _HEAD + "model = DDP(net)\n" + _STEP.replace("MODEL", "model"),
-            "one name for both": _HEAD
+            "the loop trains the DDP model": _HEAD
+            + "model = DDP(net)\n"
+            + _STEP.replace("MODEL", "model"),
+            "the DDP model has taken over the name of the model": _HEAD
             + "net = make()\nnet = DDP(net)\n"
             + _STEP.replace("MODEL", "net"),
-            "evaluated": _HEAD
+            "`model.module` is used in an evaluation": _HEAD
             + "model = DDP(net)\nwith torch.no_grad():\n    y = model.module(x)\nfit(model)\n",
-            "passed on": _HEAD
+            "the DDP model is passed on to a function, which may train it": _HEAD
             + "model = DDP(net)\nfit(model)\n"
             + _STEP.replace("MODEL", "model.module"),
-            "averaged by hand": _HEAD
+            "the script averages the gradients itself": _HEAD
             + "model = DDP(net)\n"
             + _STEP.replace("MODEL", "model.module").replace(
                 "opt.step", "all_reduce(model); opt.step"
             ),
-            "trained before it is wrapped": _HEAD
+            "the loop trains the model before DDP wraps it": _HEAD
             + _STEP.replace("MODEL", "net")
             + "model = DDP(net)\ny = model.module(x)\n",
         },
@@ -363,22 +368,28 @@ Move a copy, or the tensors of `state_dict()` one by one; or wrap the model anew
 """,
         check=_moved_to_the_cpu,
         fires_on={
-            "for an index": (
+            "the model is moved to the CPU in every step": (
                 _MOVED,
                 "model is moved to the CPU between steps: the hooks of DDP stay behind, and after that each "
                 "rank trains a model of its own",
             ),
-            "for a checkpoint": (
+            "the model is moved to the CPU for a checkpoint in every step": (
                 _MOVED.replace("model.cpu()", "torch.save(model.module.cpu().state_dict(), 'm')"),
                 "model.module is moved to the CPU between steps: the hooks of DDP stay behind, and after "
                 "that each rank trains a model of its own",
             ),
         },
         silent_on={
-            "after the training": _MOVED.replace("    model.cpu()", "model.cpu()"),
-            "a copy": _MOVED.replace("model.cpu()", "copy.deepcopy(model).cpu()"),
-            "a result": _MOVED.replace("model.cpu()", "loss.cpu()"),
-            "wrapped anew": _MOVED.replace("model.cpu()", "model.cpu()\n    model = DDP(net)"),
+            "the model is moved to the CPU after the training": _MOVED.replace(
+                "    model.cpu()", "model.cpu()"
+            ),
+            "a copy of the model is moved to the CPU": _MOVED.replace(
+                "model.cpu()", "copy.deepcopy(model).cpu()"
+            ),
+            "the loss is moved to the CPU": _MOVED.replace("model.cpu()", "loss.cpu()"),
+            "the model is moved to the CPU, and wrapped by DDP again": _MOVED.replace(
+                "model.cpu()", "model.cpu()\n    model = DDP(net)"
+            ),
         },
     ),
 }

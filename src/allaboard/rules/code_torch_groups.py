@@ -122,18 +122,18 @@ Make a tensor for each entry: `[torch.zeros(5) for _ in range(world_size)]`.
 """,
         check=_gathered_into_one,
         fires_on={
-            "all_gather": (
+            "`all_gather` into a list of one tensor, repeated (`[tensor] * 2`)": (
                 _HEAD + "out = [torch.zeros(5)] * 2\ndist.all_gather(out, x)\n",
                 "all entries of the list are one tensor: all_gather writes the ranks' values over each "
                 "other, and the last one stays",
             ),
         },
         silent_on={
-            "a tensor each": _HEAD
+            "`all_gather` into a list of separate tensors": _HEAD
             + "out = [torch.zeros(5) for _ in range(2)]\ndist.all_gather(out, x)\n",
-            "objects, which it replaces": _HEAD
+            "`all_gather_object`, which replaces the entries of the list": _HEAD
             + "out = [None] * 2\ndist.all_gather_object(out, x)\n",
-            "filled before": _HEAD
+            "a repeated list whose entries are replaced before `all_gather`": _HEAD
             + "out = [None] * 2\nout[0] = a\nout[1] = b\ndist.all_gather(out, x)\n",
         },
     ),
@@ -150,24 +150,24 @@ Create all groups on all ranks, in the same order, and keep the one that the ran
 """,
         check=_group_by_rank,
         fires_on={
-            "by branches": (
+            "each branch creates the group of its own ranks": (
                 _HEAD
                 + "if rank in (0, 3):\n    m = [0, 3]\nelse:\n    m = [1, 2]\ng = dist.new_group(m)\n",
                 "each rank creates the group that it is in, and no other: every rank must create all groups, "
                 "in the same order",
             ),
-            "by an expression": (
+            "a conditional expression picks the group that is created": (
                 _HEAD + "g = dist.new_group([0, 1] if rank < 2 else [2, 3])\n",
                 "each rank creates the group that it is in, and no other: every rank must create all groups, "
                 "in the same order",
             ),
         },
         silent_on={
-            "all groups": _HEAD
+            "a loop on every rank creates all groups": _HEAD
             + "for m in ([0, 3], [1, 2]):\n    g = dist.new_group(m)\n    if rank in m:\n        own = g\n",
-            "one after the other": _HEAD
+            "every rank creates one group after the other": _HEAD
             + "a = dist.new_group([0, 1])\nb = dist.new_group([2, 3])\n",
-            "synchronised among its members": _HEAD
+            "groups with `use_local_synchronization=True`": _HEAD
             + "m = [0, 1] if rank < 2 else [2, 3]\ng = dist.new_group(m, use_local_synchronization=True)\n",
         },
     ),

@@ -116,7 +116,7 @@ may use any names, but do not need TF_CONFIG for it.
 """,
         check=_job_names,
         fires_on={
-            "names of flags": (
+            "jobs called `worker_hosts` and `ps_hosts`, as flags are": (
                 _IMPORT
                 + _WRITE.replace('"worker":', '"worker_hosts":').replace('"ps"', '"ps_hosts"'),
                 "the TF_CONFIG that the script writes has a job 'worker_hosts' (and 'ps_hosts'); "
@@ -124,9 +124,10 @@ may use any names, but do not need TF_CONFIG for it.
             )
         },
         silent_on={
-            "TensorFlow's names": _IMPORT + _WRITE,
-            "a name of its own": _IMPORT + _WRITE.replace('"ps"', '"storage"'),
-            "completed later": _IMPORT
+            "jobs called `worker` and `ps`": _IMPORT + _WRITE,
+            "a job called `storage`, which is no misspelling": _IMPORT
+            + _WRITE.replace('"ps"', '"storage"'),
+            "a job `workers`, and `worker` is added later": _IMPORT
             + 'c = {"cluster": {"workers": w}}\nc["cluster"]["worker"] = w\n'
             'os.environ["TF_CONFIG"] = json.dumps(c)\n',
         },
@@ -145,15 +146,15 @@ pass the resolver to the strategy.
 """,
         check=_no_task,
         fires_on={
-            "a resolver's cluster": (
+            "the cluster of a resolver, and no task": (
                 _IMPORT + _FROM_SLURM,
                 "the TF_CONFIG that the script writes has a cluster and no task: no process knows which of "
                 "its members it is",
             )
         },
         silent_on={
-            "with a task": _IMPORT + _WRITE,
-            "added later": _IMPORT
+            "a cluster and a task": _IMPORT + _WRITE,
+            "a cluster, and the task is added later": _IMPORT
             + 'c = {"cluster": spec()}\nc["task"] = task()\nos.environ["TF_CONFIG"] = json.dumps(c)\n',
         },
     ),
@@ -170,17 +171,19 @@ Add `"environment": "cloud"` to TF_CONFIG, on every member.
 """,
         check=_contrib_learn,
         fires_on={
-            "no environment": (
+            "a TF_CONFIG without `environment`, for tf.contrib.learn": (
                 _IMPORT + _WRITE.replace('"ps"', '"master"') + _LEARN,
                 'the TF_CONFIG that the script writes has no "environment": tf.contrib.learn then trains '
                 "alone",
             )
         },
         silent_on={
-            "in the cloud": _IMPORT
+            "a TF_CONFIG with `environment` set to `cloud`, for tf.contrib.learn": _IMPORT
             + _WRITE.replace('    "cluster"', '    "environment": "cloud", "cluster"')
             + _LEARN,
-            "tf.estimator": _IMPORT + _WRITE + "config = tf.estimator.RunConfig()\n",
+            "a TF_CONFIG without `environment`, for tf.estimator": _IMPORT
+            + _WRITE
+            + "config = tf.estimator.RunConfig()\n",
         },
     ),
 }
