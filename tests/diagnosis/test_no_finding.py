@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
-from allaboard.facts import Frame, HostLook, Member, Phase, Present, Socket, Stack, Who
+from allaboard.facts import (
+    Awaited,
+    Diagnosis,
+    Frame,
+    HostLook,
+    Member,
+    Phase,
+    Present,
+    Socket,
+    Stack,
+    Who,
+)
 
 BACKWARD = Frame("/site-packages/torch/autograd/graph.py", 1, "_engine_run_backward")
 OWN = Frame("/home/u/train.py", 9, "main", "loss.backward()")
@@ -54,6 +65,7 @@ def test_who_stands_still_alone_has_no_peers() -> None:
 def of_two(
     *frames: Frame,
     sockets: tuple[Socket, ...] = (),
+    connected: tuple[Awaited, ...] = (),
     cpu: float = 0.0,
     io: float = 0.0,
     **more: object,
@@ -72,7 +84,11 @@ def of_two(
         )
         variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
         own_sockets = sockets if rank else (Socket("10.0.0.1:5", "10.0.0.2:6", "ESTAB"),)
-        people.append(Present(member=member, variables=variables, sockets=own_sockets))
+        people.append(
+            Present(
+                member=member, variables=variables, sockets=own_sockets, connected=connected * rank
+            )
+        )
     answer = diagnose_processes([HostLook(host="h", now=12.0, present=tuple(people))], 2)
     assert not answer.findings
     return answer.conclusion
@@ -129,3 +145,54 @@ def test_a_torchrun_without_ranks_waits_for_its_other_nodes() -> None:
         "10.0.0.1:29500), and has started no rank yet; start torchrun on each of them"
     )
     assert answer.told[0].startswith("pid 100 (rank unknown")
+
+
+THREADS_END = Frame("/usr/lib/python3.11/threading.py", 1590, "_shutdown")
+FEEDER = (
+    Frame("/usr/lib/python3.11/threading.py", 1119, "join"),
+    Frame("/usr/lib/python3.11/multiprocessing/queues.py", 203, "_finalize_join"),
+    Frame("/usr/lib/python3.11/multiprocessing/util.py", 360, "_exit_function"),
+)
+
+
+def at_end(*frames: Frame, threads: tuple[Frame, ...] = (), launched: bool = False) -> Diagnosis:
+    stack = Stack(frames=frames, taken_at=10.0, samples=5, span=2.0, other_thread_frames=threads)
+    who = Who(index=0, rank=0, host="h", pid=100)
+    member = Member(who=who, worker=0, phase=Phase.TRAINING, stack=stack)
+    variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
+    if launched:
+        variables |= {"TORCHELASTIC_RUN_ID": "none", "LOCAL_WORLD_SIZE": "2"}
+    present = Present(member=member, variables=variables)
+    return diagnose_processes([HostLook(host="h", now=12.0, present=(present,))])
+
+
+def test_a_thread_that_keeps_a_process_at_its_end_is_named() -> None:
+    thread = Frame("/home/u/log.py", 12, "run", "row = self.q.get()")
+    answer = at_end(THREADS_END, threads=(thread,), launched=True)
+    assert answer.conclusion == (
+        "waiting: worker 0 is at its end, and waits for its other threads (log.py:12 in run); end the thread "
+        "that is at /home/u/log.py:12 (send it what ends its loop), or start it with daemon=True"
+    )
+    assert answer.missing == (
+        "rank 1 of 2: ended, since their launcher runs all ranks on this host; see in their output how",
+    )
+    answer = at_end(THREADS_END)
+    assert answer.conclusion.startswith("no finding: it stands still, shutting down")
+    assert "pass its PID" in answer.missing[0]
+
+
+def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
+    answer = at_end(*FEEDER, OWN)
+    assert answer.conclusion.startswith(
+        "waiting: worker 0 is at its end, and waiting until somebody reads"
+    )
+    assert "before it waits for their end (join)" in answer.conclusion
+    assert at_end(FEEDER[0], OWN).conclusion.startswith("no finding: ")
+
+
+def test_who_holds_the_other_end_of_a_connection_is_named() -> None:
+    end = Socket("127.0.0.1:5", "127.0.0.1:50077", "ESTAB")
+    held = Awaited(local=end.local, remote=end.remote, pids=(77,), programs=("serve.py",))
+    grpc = Frame("/v/lib/python3.11/site-packages/grpc/_channel.py", 1160, "_blocking")
+    text = of_two(grpc, OWN, sockets=(end,), connected=(held,))
+    assert "it is connected to 127.0.0.1:50077 (pid 77 serve.py), which is no rank" in text

@@ -91,6 +91,23 @@ def test_a_hang_says_who_and_where_and_what_will_be_done() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("severity", "older"),
+    [
+        (Severity.WARNING, "no progress for 9 s: looking for the cause"),
+        (Severity.ERROR, "no progress for 9 s · worker 1 is asleep at train.py:41 (HANG005)"),
+    ],
+)
+def test_what_the_job_has_outlived_is_no_cause_of_a_standstill(
+    severity: Severity, older: str
+) -> None:
+    found = (finding(severity, at="2026-01-01T10:00:20.000Z"),)
+    for silent_s, begins in ((30.0, "hanging for 30 s: worker 1"), (9.0, older)):
+        made = snapshot(findings=found, phase=RunPhase.STALLED, silent_s=silent_s)
+        made = msgspec.structs.replace(made, taken_at="2026-01-01T10:00:45.000Z")
+        assert status_line(made).startswith(begins)
+
+
 def test_a_hang_without_a_cause_says_what_is_known() -> None:
     made = snapshot(phase=RunPhase.STALLED, silent_s=9.0, findings=(finding(over="2026-01-01"),))
     assert status_line(made).startswith("no progress for 9 s: looking for the cause")
@@ -106,8 +123,10 @@ def test_findings_are_counted_while_they_hold() -> None:
 def test_a_start_says_who_is_missing() -> None:
     made = snapshot(phase=RunPhase.STARTING, step=0, ready=2, status="worker 3 has not joined")
     assert status_line(made) == "worker 3 has not joined"
-    made = snapshot(step=0, ready=2)
+    made = snapshot(phase=RunPhase.STARTING, step=0, ready=2)
     assert status_line(made) == "starting: 2 of 4 ranks have joined · 3:12"
+    made = snapshot(step=0, ready=2)
+    assert status_line(made) == "2 of 4 ranks run, no step was seen · 3:12"
     assert "no step yet" in status_line(snapshot(step=0))
 
 

@@ -67,6 +67,8 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     """Its sockets."""
     awaits: tuple[Awaited, ...] = ()
     """What it waits to read from; () if it waits otherwise, or for nothing."""
+    connected: tuple[Awaited, ...] = ()
+    """Its connections, if it waits for an answer without showing at which of them."""
     why: str = ""
     """Why it has no stack; "" if it has one."""
     starved: bool = False

@@ -190,6 +190,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     awaited_end: str = ""
     """What is at the other end of the one thing that it waits for, as "an answer from 10.0.0.5:443"; "" if
     that is not known, or was not the same at the last samples."""
+    unread_child: int = 0
+    """Pid of the child process that waits to write into a full pipe which only this process can read; 0 for
+    none, and if it was not so at the last samples."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

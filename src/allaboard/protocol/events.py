@@ -139,6 +139,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     awaited_end: str = ""
     """What is at the other end of the one thing that its main thread waits for; "" if that is not known."""
+    unread_child: Pid = 0
+    """The child process that waits to write into a full pipe which only this process can read; 0 for none."""
     recorded: tuple[Recorded, ...] = ()
     """Its last collectives by PyTorch's flight recorder, if that was read now."""
 

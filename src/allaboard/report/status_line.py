@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from allaboard.facts import Finding, ResourceState, RunPhase, Severity, Snapshot
@@ -85,17 +86,26 @@ def _lag(snapshot: Snapshot) -> str:
 def _hang_text(snapshot: Snapshot) -> str:
     """Return who stands where, from the most important finding that still holds; else what is known."""
     seconds = f"{snapshot.run.silent_s:.0f} s"
-    finding = _leading_finding(snapshot)
-    if finding is None:
-        return clean(snapshot.run.status) or f"no progress for {seconds}: looking for the cause"
-    return f"hanging for {seconds}: {clean(finding.summary)} ({finding.rule})"
-
-
-def _leading_finding(snapshot: Snapshot) -> Finding | None:
-    """Return the first finding that is still true and not only a remark; the snapshot has them in order."""
-    return next(
-        (f for f in snapshot.findings if f.over is None and f.severity is not Severity.INFO), None
+    open_findings = [
+        f for f in snapshot.findings if f.over is None and f.severity is not Severity.INFO
+    ]
+    if cause := next((f for f in open_findings if _may_be_cause(f, snapshot)), None):
+        return f"hanging for {seconds}: {clean(cause.summary)} ({cause.rule})"
+    if snapshot.run.status:
+        return clean(snapshot.run.status)
+    error = next((f for f in open_findings if f.severity is Severity.ERROR), None)
+    known = f"{clean(error.summary)} ({error.rule})" if error is not None else ""
+    return f"no progress for {seconds}" + (
+        f"{SEPARATOR}{known}" if known else ": looking for the cause"
     )
+
+
+def _may_be_cause(finding: Finding, snapshot: Snapshot) -> bool:
+    """Return True if the finding is no older than the standstill: with an older one the job went on."""
+    if not (finding.at and snapshot.taken_at):
+        return True
+    silence = timedelta(seconds=snapshot.run.silent_s)
+    return datetime.fromisoformat(finding.at) >= datetime.fromisoformat(snapshot.taken_at) - silence
 
 
 def _countdown(text: str) -> list[_Part]:
@@ -104,6 +114,8 @@ def _countdown(text: str) -> list[_Part]:
 
 def _start_text(snapshot: Snapshot) -> str:
     run = snapshot.run
+    if run.ready < run.world_size and run.phase is not RunPhase.STARTING:
+        return f"{run.ready} of {run.world_size} ranks run, no step was seen"
     if run.ready < run.world_size:
         return f"starting: {run.ready} of {run.world_size} ranks have joined"
     return f"{run.ready}/{run.world_size} ranks have joined, no step yet"

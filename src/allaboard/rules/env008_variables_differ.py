@@ -28,9 +28,10 @@ HOST_SPECIFIC_ENDINGS = (
 logs. Under mpirun and ssh the first host has those of a login."""
 HARMLESS_NAMES = (
     "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
+    "PYTORCH_NVML_BASED_CUDA_CHECK", "CUDA_MODULE_LOADING", "TOKENIZERS_PARALLELISM",
 )  # fmt: skip
-"""Variables whose values make no difference to other ranks; scikit-learn sets the last two for itself and
-what it starts."""
+"""Variables whose values make no difference to other ranks. From KMP_DUPLICATE_LIB_OK on, libraries set them
+for themselves and what they start: scikit-learn, Lightning, PyTorch, transformers."""
 THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")
 """Beginnings of variables that set numbers of threads."""
 
@@ -118,6 +119,9 @@ RULE = Rule(
         ),
         "KMP_INIT_AT_FORK, which a library sets by itself": example_side_by_side(
             "variable KMP_INIT_AT_FORK", "FALSE", "", "", ""
+        ),
+        "PYTORCH_NVML_BASED_CUDA_CHECK, which the rank that starts the others sets": example_side_by_side(
+            "variable PYTORCH_NVML_BASED_CUDA_CHECK", "", "1", "1", "1"
         ),
         "NCCL_SOCKET_IFNAME, whose interface each host may name differently": example_side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"

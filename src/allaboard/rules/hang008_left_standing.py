@@ -28,6 +28,7 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
+from allaboard.analysis.stalls.left_threads import left_threads_advice, left_threads_clause
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -110,11 +111,14 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         if exited
         else ""
     )
+    threads_clause = left_threads_clause(first_member)
+    threads_clause = f", {threads_clause}," if threads_clause else ""
     native_stack = command_on_host(
         view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"
     )
     return Claim(
-        summary=f"{subject} {verb} idle at {frame}{_child_clause(first_member)} "
+        summary=f"{subject} {verb} idle at {frame}{_child_clause(first_member)}"
+        f"{threads_clause} "
         + (
             while_others_exit
             if shutting_down
@@ -135,6 +139,7 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         )
         + tuple(e for m, _ in places[:3] for e in dead_thread_evidence(m)),
         fix=dead_thread_advice(first_member, frame)
+        or left_threads_advice(first_member)
         or _advise_data_service(first_member, frame)
         or _advise_own_line(first_member, frame, native_stack)
         or native_stack,
@@ -205,6 +210,10 @@ _UPLOADS = msgspec.structs.replace(
 )
 _LOCK = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
+_KEPT = msgspec.structs.replace(
+    sample_stack(Frame("/usr/lib/python3.11/threading.py", 1583, "_shutdown")),
+    other_thread_frames=(Frame("/home/u/log.py", 12, "run", "row = self.q.get()"),),
+)
 _RAISED = {THREAD_RAISED_NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
@@ -226,6 +235,11 @@ RULE = Rule(
             ),
             "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
             "exited",
+        ),
+        "a thread that is no daemon keeps a worker at its end": (
+            sample_job(ended_member(0, code=0), sample_member(1, stack=_KEPT), **_LONG),
+            "worker 1 is idle at threading.py:1583 in _shutdown, at its end, and waits for its other threads "
+            "(log.py:12 in run), and no other member waits for it, after 1 other has exited",
         ),
         "a chief of TensorFlow 2 that schedules nothing for its workers": (
             sample_job(

@@ -6,8 +6,13 @@ peers are blocked. Whether the program will end by itself cannot be seen from ou
 for it. So this is reported as a wait, and the job is not ended for it before `--hang-after`. A program that
 uses no CPU and moves no bytes for a minute is reported as a hang (HANG002).
 
+A program whose output nobody reads is an error: `Popen(stdout=PIPE)` with `wait()`, or `join()` before the
+queue is read. A pipe holds 64 KiB; when it is full, the program waits for its reader, and the worker for the
+program's end.
+
 ## What to do
-Set a limit on the call (`timeout=`), let all ranks wait at a barrier whose timeout is long enough, or run the
+If the pipe is full: `communicate()` reads while it waits; a queue is to be read before `join()`. Otherwise
+set a limit on the call (`timeout=`), let all ranks wait at a barrier whose timeout is long enough, or run the
 program beside the training (`subprocess.Popen`, and `wait` later).
 """
 
@@ -22,6 +27,7 @@ from allaboard.analysis.stalls.child_process import (
     child_command,
     child_evidence,
     describe_child,
+    unread_child,
 )
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.stall import (
@@ -33,7 +39,17 @@ from allaboard.analysis.stalls.stall import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    Member,
+    Severity,
+    Spent,
+    Stage,
+)
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_WAIT_S = 4.0
@@ -58,21 +74,37 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None
     frame = member.stack.main_frame
     activity = _describe_activity(member)
+    unread = unread_child(member)
+    full_pipe = ", whose output it does not read: the pipe is full" if unread else ""
     return Claim(
-        summary=f"{member.who.name} waits for {describe_child(member)} at {frame}; the others wait for it",
+        summary=f"{member.who.name} waits for {describe_child(member)} at {frame}{full_pipe}; the others "
+        "wait for it",
         who=(member.who,),
         evidence=(
             Evidence(f"there for at least {member.stack.span:.0f} s", member.stack.by),
             *child_evidence(member),
+            *_full_pipe_evidence(member, unread),
             Evidence(activity or "no CPU and no I/O so far", "/proc"),
             peers_evidence,
             Evidence(frame.text or "source not readable", f"{frame.file}:{frame.line}"),
         ),
         fix=child_command(view, member)
         or f"set a timeout for what {frame.function} calls at {frame.file}:{frame.line}",
-        severity=Severity.INFO if activity else Severity.WARNING,
+        severity=Severity.ERROR
+        if unread and not activity
+        else Severity.INFO
+        if activity
+        else Severity.WARNING,
+        certainty=Certainty.LIKELY if unread else Certainty.CERTAIN,
         since=stalled_since(view),
     )
+
+
+def _full_pipe_evidence(member: Member, unread: int) -> tuple[Evidence, ...]:
+    if not unread:
+        return ()
+    observed = f"process {unread} waits to write into a pipe that only {member.who.name} can read"
+    return (Evidence(observed, f"/proc/{unread}/task/*/syscall"),)
 
 
 def _describe_activity(member: Member) -> str:
@@ -91,6 +123,11 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(
     sample_stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),)
 )
+_UNREAD = msgspec.structs.replace(_CHILD, unread_child=4711)
+_COMMUNICATES = msgspec.structs.replace(
+    _UNREAD,
+    frames=(_WAIT, Frame("/usr/lib/python3.11/subprocess.py", 1209, "communicate"), USER),
+)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 _CHILD_SUMMARY = (
     "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
@@ -107,6 +144,25 @@ RULE = Rule(
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=_CHILD),
+                waiting_member(2),
+                progress_at=93.0,
+            ),
+            _CHILD_SUMMARY,
+        ),
+        "a worker waits for a child process whose output it does not read": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_UNREAD),
+                waiting_member(2),
+                progress_at=93.0,
+            ),
+            "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train, whose "
+            "output it does not read: the pipe is full; the others wait for it",
+        ),
+        "a worker reads the output of its child process while it waits": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_COMMUNICATES),
                 waiting_member(2),
                 progress_at=93.0,
             ),
@@ -153,5 +209,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("waits-for-a-child",),
+    drill=("waits-for-a-child", "child-unread"),
 )

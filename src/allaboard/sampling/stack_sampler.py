@@ -28,6 +28,7 @@ from allaboard.formats.dumps.stack_frames import (
 )
 from allaboard.hosts import pidfd, proc
 from allaboard.hosts.awaited.awaited_end import awaited_end
+from allaboard.hosts.awaited.full_pipe import child_at_full_pipe
 from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
@@ -69,16 +70,30 @@ async def sample_stack(
     ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us.
     ``grips``, ``recorders`` and ``loaders`` remember earlier samples.
     """
+    sample, _ = await sample_or_reason(pid, box, now, grips, recorders, loaders)
+    return sample
+
+
+async def sample_or_reason(
+    pid: int,
+    box: OpenBox | None,
+    now: float,
+    grips: GilSampler | None = None,
+    recorders: FlightRecorderClient | None = None,
+    loaders: LoaderSampler | None = None,
+) -> tuple[StackSampled, str]:
+    """Return what `sample_stack` does, and "" or why it has no frames."""
     grip = await grips.sample_gil(pid) if grips is not None else None
-    stacks, by = await _stacks(pid, box)
+    stacks, by, trouble = await _stacks(pid, box)
     below = proc.descendants_of(pid)
     own_stat = proc.read_stat(pid)
     frames = with_source(stacks[0])
     spot = classify_stack(Stack(frames=frames, taken_at=0.0))
     at_lock = spot is Spot.LOCK
+    waits_for_threads = spot in (Spot.LOCK, Spot.LEAVING)
     other_threads = [with_source(s) for s in stacks[1:]]
     fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
-    return StackSampled(
+    sample = StackSampled(
         pid=pid,
         sampled_at=now,
         frames=frames,
@@ -91,7 +106,7 @@ async def sample_stack(
         children=awaited_children(pid, frames, below),
         stopped=stopped_children(below),
         threads=lock_holds([frames, *other_threads]) if at_lock else (),
-        other_threads=other_user_frames([frames, *other_threads]) if at_lock else (),
+        other_threads=other_user_frames([frames, *other_threads]) if waits_for_threads else (),
         blocked_call=describe_blocked_syscall(pid)
         if own_stat is not None and own_stat.state == "D"
         else "",
@@ -102,11 +117,13 @@ async def sample_stack(
         else (),
         awaited_pids=_awaited_pids(pid, frames),
         awaited_end=awaited_end(pid),
+        unread_child=child_at_full_pipe(pid, below) if spot is Spot.CHILD else 0,
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),
     )
+    return sample, "" if frames else trouble or "py-spy: no Python frames"
 
 
 def _awaited_pids(pid: int, frames: tuple[Frame, ...]) -> tuple[int, ...]:
@@ -123,21 +140,22 @@ def stopped_children(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
     return tuple(pid for pid, process_stat in below.items() if process_stat.state == "T")[:8]
 
 
-async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:
-    """Return the stacks, the main thread's first, and what took them.
+async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str, str]:
+    """Return the stacks, the main thread's first, what took them, and why they could not be taken.
 
     A process that runs at this moment is asked last: faulthandler walks frames while they change,
     which has crashed processes (python/cpython#116008); py-spy only reads.
     """
     running = proc.is_on_cpu(pid)
     answered = await _ask_faulthandler(box) if box is not None and not running else []
+    trouble = ""
     if not answered:
-        output, _ = await _run_pyspy(pid)
+        output, trouble = await _run_pyspy(pid)
         if main := parse_pyspy(output, pid):
             other_threads = (t.frames for t in parse_spied_threads(output) if t.thread_id != pid)
-            return [main, *(f for f in other_threads if f != main)], "py-spy"
+            return [main, *(f for f in other_threads if f != main)], "py-spy", ""
         answered = await _ask_faulthandler(box) if box is not None and running else []
-    return (answered, "faulthandler") if answered else ([()], "py-spy")
+    return (answered, "faulthandler", "") if answered else ([()], "py-spy", trouble)
 
 
 def _with_source(grip: Grip) -> Grip:

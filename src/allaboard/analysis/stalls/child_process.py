@@ -7,6 +7,8 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stopped_child import resume_command, stopped_children_evidence
 from allaboard.facts import Evidence, JobView, Member
 
+_READERS = ("communicate", "_communicate")
+"""Functions of subprocess that read what the child writes while they wait for its end."""
 _MAX_COMMAND_CHARS = 40
 """Characters shown of a child's command line."""
 
@@ -29,6 +31,25 @@ def describe_child(member: Member) -> str:
     return f"its child process {pid} ({shortened}){more}"
 
 
+def unread_child(member: Member) -> int:
+    """Return the pid of a child that can write no more, since the member waits for its end and does not read
+    its output; 0 if there is none."""
+    if member.stack is None or any(f.function in _READERS for f in member.stack.frames):
+        return 0
+    return member.stack.unread_child
+
+
+def advise_reader(member: Member) -> str:
+    """Return how to read what the child writes; "" unless it waits for that."""
+    if not unread_child(member) or member.stack is None:
+        return ""
+    frame = member.stack.main_frame
+    place = f"{frame.file}:{frame.line}"
+    if any("/multiprocessing/" in f.file for f in member.stack.frames):
+        return f"read the queue or pipe before the join() at {place}: the process ends once all is read"
+    return f"call communicate() at {place} instead of wait(), or send the output to a file or to DEVNULL"
+
+
 def child_evidence(member: Member) -> tuple[Evidence, ...]:
     """Return which children of the member are stopped, and the command lines of the first two."""
     children = member.stack.children if member.stack is not None else ()
@@ -37,9 +58,10 @@ def child_evidence(member: Member) -> tuple[Evidence, ...]:
 
 
 def child_command(view: JobView, member: Member) -> str:
-    """Return the command that shows what the child does, or resumes it if stopped; "" without a child."""
-    if resume := resume_command(view, member):
-        return resume
+    """Return the command that shows what the child does, or resumes it if stopped, or how to read what it
+    writes; "" without a child."""
+    if advice := resume_command(view, member) or advise_reader(member):
+        return advice
     children = member.stack.children if member.stack is not None else ()
     if not children:
         return ""

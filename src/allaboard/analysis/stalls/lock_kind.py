@@ -22,12 +22,18 @@ _WAITERS = (
     (_THREADING, "join", "waiting for a thread to end"),
 )
 
+_FEEDER_FILE = re.compile(r"python3[^/]*/multiprocessing/queues\.py$")
+UNREAD_QUEUE = "at its end, and waiting until somebody reads what it has put into a queue"
+"""What a process does whose queue of multiprocessing is not read: its end waits for the queue's thread."""
+
 
 def describe_wait(stack: Stack | None) -> str:
     """Return what the stack waits for; a lock as that of a queue, a future, an event or a thread."""
     position = classify_stack(stack)
     if position is not Spot.LOCK or stack is None:
         return str(position)
+    if any(f.function == "_finalize_join" and _FEEDER_FILE.search(f.file) for f in stack.frames):
+        return UNREAD_QUEUE
     wait_depth = 0
     # The innermost known waiter of the standard library names the wait. User frames end the search:
     # what is outside of them is not what the lock belongs to.

@@ -96,6 +96,9 @@ class StackSamples:
             awaited_end=newest.awaited_end
             if all(s.awaited_end == newest.awaited_end for s in samples[-2:])
             else "",
+            unread_child=newest.unread_child
+            if all(s.unread_child == newest.unread_child for s in samples[-3:])
+            else 0,
         )
 
 

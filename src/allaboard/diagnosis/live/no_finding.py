@@ -9,10 +9,12 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
+from allaboard.analysis.stalls.left_threads import left_threads_advice, left_threads_clause
+from allaboard.analysis.stalls.lock_kind import UNREAD_QUEUE, describe_wait
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.diagnosis.live.waiting_launcher import describe_waiting_launcher
-from allaboard.facts import Address, Member, Present
+from allaboard.facts import Address, Awaited, Member, Present
 
 NO_FINDING = "no finding: "
 """Beginning of a last word that knows nobody whom the others wait for."""
@@ -31,9 +33,10 @@ def why_no_finding(
     """Return who waits for whom, or why the rules say nothing about these processes; and what to do next."""
     is_complete = not departed_lines and not unreachable and not any(p.why for p in ranks)
     if is_complete and not any(p.starved for p in ranks):
-        wait = _describe_waiters([p.member for p in ranks], ranks, look_count)
+        members = [p.member for p in ranks]
+        wait = _describe_kept(members) or _describe_waiters(members, ranks, look_count)
         if len(ranks) == 1:
-            wait = describe_waiting_launcher(ranks[0])
+            wait = _describe_kept(members) or describe_waiting_launcher(ranks[0])
         if wait:
             return WAITING + wait
     return NO_FINDING + _why_nothing(ranks, departed_lines, unreachable, look_count)
@@ -66,7 +69,7 @@ def _why_nothing(
         return (
             f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
             + ", ".join(
-                f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}" for m in members[:4]
+                f"{m.who.name} is {describe_wait(m.stack)}{_at_own_code(m)}" for m in members[:4]
             )
         )
     return (
@@ -74,6 +77,22 @@ def _why_nothing(
         "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
         f"py-spy dump --native --pid {members[0].who.pid}"
     )
+
+
+def _describe_kept(members: Sequence[Member]) -> str:
+    """Return what keeps processes that have done their work, if all of them have; and what to do."""
+    unread = [m for m in members if describe_wait(m.stack) == UNREAD_QUEUE]
+    kept = [m for m in members if left_threads_clause(m)]
+    if not members or len(unread) + len(kept) < len(members):
+        return ""
+    clauses = [f"{m.who.name} is {left_threads_clause(m)}; {left_threads_advice(m)}" for m in kept]
+    if unread:
+        verb = "are" if len(unread) > 1 else "is"
+        clauses.append(
+            f"{name_first_members(unread)} {verb} {UNREAD_QUEUE}; who has started them has to read the queue "
+            "before it waits for their end (join)"
+        )
+    return "; ".join(clauses[:MAX_SHOWN_PEERS])
 
 
 def _describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_count: int) -> str:
@@ -138,15 +157,23 @@ def _describe_wait(member: Member, ranks: Sequence[Present]) -> str:
     if activity is not Spot.ANSWER:
         return str(activity)
     own_ends = {s.local for p in ranks for s in p.sockets}
+    process = next(p for p in ranks if p.member.event_key == member.event_key)
+    holders = {c.remote: _name_holder(c) for c in process.connected}
     peers = dict.fromkeys(
-        s.remote
-        for p in ranks
-        if p.member.event_key == member.event_key
-        for s in p.sockets
+        s.remote + holders.get(s.remote, "")
+        for s in process.sockets
         if s.state == "ESTAB" and s.remote not in own_ends
     )
     shown = ", ".join(list(peers)[:MAX_SHOWN_PEERS])
     return f"{activity}" + (f"; it is connected to {shown}, which is no rank" if shown else "")
+
+
+def _name_holder(connection: Awaited) -> str:
+    """Return the process at the other end of the connection, in brackets; "" if it is not on this host."""
+    if not connection.pids:
+        return ""
+    program = f" {connection.programs[0]}" if connection.programs and connection.programs[0] else ""
+    return f" (pid {connection.pids[0]}{program})"
 
 
 def _describe_starved(starved: Sequence[Member]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.clock import SystemClock
 from allaboard.configuration import resolve
 from allaboard.coordinator.process_record import ProcessRecord
@@ -17,13 +18,12 @@ from allaboard.diagnosis.live.exited_processes import find_departed
 from allaboard.diagnosis.live.process_probes import stated_arguments
 from allaboard.diagnosis.live.starvation import is_starved
 from allaboard.diagnosis.live.target_selection import redacted_command
-from allaboard.facts import ATTACHED, Frame, Grip, HostLook, Phase, Present, Stack
+from allaboard.facts import ATTACHED, Awaited, HostLook, Phase, Present, Stack
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
-from allaboard.hosts.awaited.awaited_end import awaited_end
-from allaboard.hosts.awaited.peers import awaited_peers
+from allaboard.hosts.awaited.peers import awaited_peers, connected_peers
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import loaded_framework
 from allaboard.hosts.process_sockets import (
@@ -38,6 +38,7 @@ from allaboard.launch.fork_server_link import WARM_VARIABLE
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.jitted_calls import calls_jitted
 from allaboard.sampling.loader_sampler import LoaderSampler
 
 SAMPLE_COUNT = 5
@@ -94,13 +95,16 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
         number += 1
         sampled_at = now
         # Side by side: the places of the ranks are compared, and belong to about one moment.
-        samples = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
-        for pid, (frames, trouble) in zip(pids, samples, strict=True):
-            grip = await grips.sample_gil(pid)
-            loading = await loaders.sample_loaders(pid) if _waits_for_data(frames) else ()
-            _record_sample(records[pid], now, pid, stack_sampler.with_source(frames), grip, loading)
+        samples = await asyncio.gather(
+            *(
+                stack_sampler.sample_or_reason(p, None, now, grips=grips, loaders=loaders)
+                for p in pids
+            )
+        )
+        for pid, (sample, trouble) in zip(pids, samples, strict=True):
+            _record_sample(records[pid], sample)
             # One sample that fails (py-spy reads while the process runs on) does not undo the others.
-            troubles[pid] = "" if frames else troubles.get(pid, trouble)
+            troubles[pid] = "" if sample.frames else troubles.get(pid, trouble)
         span_s = clock.monotonic() - first_sampled_at
         starved = {p for p in pids if is_starved(times_at_start[p], queue_times(p), span_s)}
     one_per_network = {network_of(p): p for p in pids}.values()
@@ -113,7 +117,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 member=msgspec.structs.replace(
                     records[p].to_member(False),
                     phase=Phase.TRAINING,
-                    notes={ATTACHED: "1"},
+                    notes={ATTACHED: "1", **_jitted_note(records[p].to_member(False).stack)},
                     framework=loaded_framework(p),
                     traffic=max(0, socket_bytes([p]) - bytes_at_start[p])
                     / max(clock.monotonic() - start, SAMPLE_INTERVAL_S),
@@ -130,15 +134,10 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 ),
                 arguments={n: v for n, v in arguments[p].items() if variables[p].get(n) != v},
                 sockets=process_sockets(p, with_silence=True),
-                awaits=tuple(
-                    msgspec.structs.replace(
-                        awaited,
-                        programs=tuple(
-                            program_name(" ".join(redacted_command(h)))[:60] for h in awaited.pids
-                        ),
-                    )
-                    for awaited in awaited_peers(p)
-                ),
+                awaits=_with_programs(awaited_peers(p)),
+                connected=_with_programs(connected_peers(p))
+                if classify_stack(records[p].to_member(False).stack) is Spot.ANSWER
+                else (),
                 why=troubles[p],
                 starved=p in starved,
             )
@@ -150,44 +149,38 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     )
 
 
-def _waits_for_data(frames: tuple[Frame, ...]) -> bool:
-    return classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.DATA
+def _jitted_note(stack: Stack | None) -> dict[str, str]:
+    """Return the line at which a program is in native code and calls its own jitted function."""
+    leaf = stack.frames[0] if stack is not None and stack.frames else None
+    if leaf is None or not leaf.is_user or not calls_jitted(leaf):
+        return {}
+    return {JITTED_NOTE: f"{leaf.file}:{leaf.line}"}
 
 
-def _record_sample(
-    record: ProcessRecord,
-    now: float,
-    pid: int,
-    frames: tuple[Frame, ...],
-    grip: Grip | None,
-    loaders: tuple[tuple[int, Frame], ...],
-) -> None:
-    stat = proc.read_stat(pid)
+def _with_programs(peers: Sequence[Awaited]) -> tuple[Awaited, ...]:
+    """Return them with what the processes at their other ends run."""
+    return tuple(
+        msgspec.structs.replace(
+            peer,
+            programs=tuple(program_name(" ".join(redacted_command(h)))[:60] for h in peer.pids),
+        )
+        for peer in peers
+    )
+
+
+def _record_sample(record: ProcessRecord, sample: StackSampled) -> None:
+    stat = proc.read_stat(sample.pid)
     if stat is None:
         return
     record.add_sample(
         ProcessSampled(
-            pid=pid,
+            pid=sample.pid,
             worker=record.worker,
-            sampled_at=now,
+            sampled_at=sample.sampled_at,
             state=stat.state,
             cpu=stat.cpu_s,
             # In D alone: it tells one long wait from many short ones.
-            sleeps=proc.count_voluntary_switches(pid) if stat.state == "D" else 0,
+            sleeps=proc.count_voluntary_switches(sample.pid) if stat.state == "D" else 0,
         )
-    )
-    descendants = proc.descendants_of(pid)
-    sample = StackSampled(
-        pid=pid,
-        sampled_at=now,
-        frames=frames,
-        by="py-spy",
-        cpu=stat.cpu_s + sum(s.cpu_s for s in descendants.values()),
-        io=sum(proc.io_bytes(p) for p in (pid, *descendants)),
-        children=stack_sampler.awaited_children(pid, frames, descendants),
-        stopped=stack_sampler.stopped_children(descendants),
-        grip=grip,
-        loaders=loaders,
-        awaited_end=awaited_end(pid),
     )
     record.add_stack(sample)

@@ -47,7 +47,9 @@ def process_lines(
             yield f"  environment: {variables[:300]}{program}"
         if process.arguments:
             stated = " ".join(f"{n}={v}" for n, v in process.arguments.items())
-            yield f"  by its arguments: {stated[:300]}"
+            is_local_rank = "RANK" in process.arguments and "NODE_RANK" in process.variables
+            source = "LOCAL_RANK on the first node" if is_local_rank else "its arguments"
+            yield f"  by {source}: {stated[:300]}"
         sockets = "; ".join(_socket_clauses(process, owners, elsewhere or {}))
         if sockets:
             yield f"  {sockets}"

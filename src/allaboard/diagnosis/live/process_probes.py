@@ -60,7 +60,17 @@ def stated_arguments(
     by_program = {} if _has_own_rank(variables) else stated_by_program(frames, command)
     if "WORLD_SIZE" in variables:
         by_program.pop("WORLD_SIZE", None)
-    return {**by_program, **by_init}
+    return {**_rank_on_first_node(variables), **by_program, **by_init}
+
+
+def _rank_on_first_node(variables: dict[str, str]) -> dict[str, str]:
+    """Return the rank of a process whose program has numbered the processes of its node: on the first node
+    both numbers are the same. Lightning does so without a launcher, and passes the rank to init only."""
+    local_rank = variables.get("LOCAL_RANK", "")
+    is_on_first = variables.get("NODE_RANK") == "0" and "MASTER_PORT" in variables
+    if not is_on_first or not local_rank.isdecimal() or _has_own_rank(variables):
+        return {}
+    return {"RANK": local_rank} if local_rank.isascii() and "WORLD_SIZE" in variables else {}
 
 
 def _has_own_rank(variables: dict[str, str]) -> bool:

@@ -27,7 +27,11 @@ from allaboard.diagnosis.live.tensorflow_tasks import (
     call_tasks,
     explain_absence,
 )
-from allaboard.diagnosis.live.unprobed_members import absent_ranks, assume_phases
+from allaboard.diagnosis.live.unprobed_members import (
+    SPOTS_AFTER_INIT,
+    absent_ranks,
+    assume_phases,
+)
 from allaboard.diagnosis.live.unranked_names import gap_lines
 from allaboard.facts import (
     Certainty,
@@ -178,7 +182,7 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
     """Return the errors in what the environments say, each by itself and compared."""
     sources = configuration_sources()
     configs: list[ConfigFacts] = []
-    for process in ranks:
+    for process in filter(_is_numbered_by_environment, ranks):
         who = process.member.who
         name = f"pid {who.pid}" + (f" of {who.host}" if len({p.member.who.host for p in ranks}) > 1
                                    else "")  # fmt: skip
@@ -191,6 +195,25 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
     return [f for f in findings if f.severity is Severity.ERROR]
 
 
+def _is_numbered_by_environment(process: Present) -> bool:
+    """Return False for a rank of PyTorch that has got its number from its program: that its environment lacks
+    one is no mistake."""
+    if process.member.framework != "torch" or {"RANK", "TF_CONFIG"} & process.variables.keys():
+        return True
+    spots_after_init = (*SPOTS_AFTER_INIT, Spot.STEP)
+    return not (
+        "RANK" in process.arguments or classify_stack(process.member.stack) in spots_after_init
+    )
+
+
+def _is_on_one_host(process: Present) -> bool:
+    """Return True if torchrun runs all ranks of its job on this host, where none can be overlooked."""
+    stated = process.variables
+    return "TORCHELASTIC_RUN_ID" in stated and stated.get("LOCAL_WORLD_SIZE", "") == stated.get(
+        "WORLD_SIZE"
+    )
+
+
 def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> list[str]:
     """Return a sentence on ranks that the environments imply but of which no process is known."""
     size, missing = absent_ranks(ranks)
@@ -199,6 +222,11 @@ def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> l
     missing = [rank for rank in missing if rank not in accounted_for]
     if not missing:
         return []
+    if any(map(_is_on_one_host, ranks)):
+        return [
+            f"{name_ranks(missing)} of {size}: ended, since their launcher runs all ranks on this host; see "
+            "in their output how"
+        ]
     whose = "it" if len(missing) == 1 else "them"
     return [
         f"{name_ranks(missing)} of {size}: no process of {whose} was examined; pass its PID, or its host "

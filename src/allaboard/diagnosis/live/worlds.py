@@ -103,7 +103,7 @@ def _are_apart(group: Sequence[Present], other_group: Sequence[Present]) -> bool
     ranks, other_ranks = _ranks(group), _ranks(other_group)
     if not ranks & other_ranks:
         return False
-    complete = [_is_complete(group), _is_complete(other_group)]
+    complete = [is_complete_world(group), is_complete_world(other_group)]
     if min(len(ranks), len(other_ranks)) >= MIN_RANKS or all(complete):
         return True
     # One rank that is there twice, of the same program, may be a mistake in its settings.
@@ -114,7 +114,7 @@ def _ranks(group: Sequence[Present]) -> set[int]:
     return {p.member.who.rank for p in group if p.member.who.rank >= 0}
 
 
-def _is_complete(group: Sequence[Present]) -> bool:
+def is_complete_world(group: Sequence[Present]) -> bool:
     """Return True if all ranks of the stated size are here, each once."""
     sizes = {resolve(p.stated).world_size for p in group}
     ranks = sorted(p.member.who.rank for p in group)

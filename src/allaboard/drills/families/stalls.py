@@ -15,6 +15,10 @@ DRILLS = {
         title="A rank sleeps in the middle of training",
         expects="HANG005",
     ),
+    "child-unread": ddp_hang_drill(
+        title="A rank waits for the end of a program, and does not read what it writes: the pipe is full",
+        expects="HANG018",
+    ),
     "file-lock": ddp_hang_drill(
         title="A rank waits for a file lock that another process holds",
         expects="HANG004",

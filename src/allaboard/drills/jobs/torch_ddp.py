@@ -198,6 +198,9 @@ def fail(name, rank):
         subprocess.run(["sleep", "3600"], check=True)
     elif name == "waits-for-a-child":
         subprocess.run(["sleep", "14"], check=True)
+    elif name == "child-unread":
+        samples = subprocess.Popen(["seq", "1", "1000000"], stdout=subprocess.PIPE)
+        samples.wait()
     elif name == "uninterruptible":
         start_from_a_dead_mount()
     elif name == "file-lock":

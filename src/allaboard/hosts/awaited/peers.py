@@ -17,8 +17,8 @@ from allaboard.hosts.process_sockets import inodes_by_ends, process_sockets
 
 _OPEN_FLAGS = re.compile(r"^flags:\s{0,16}([0-7]{1,12})\b", re.MULTILINE)
 """A line of /proc/PID/fdinfo/FD: the flags of open(2), in octal."""
-_ACCESS_MODE, _READ_ONLY = 3, 0
-"""O_ACCMODE and O_RDONLY."""
+_ACCESS_MODE, _READ_ONLY, _WRITE_ONLY = 3, 0, 1
+"""O_ACCMODE, O_RDONLY and O_WRONLY."""
 MAX_AWAITED = 8
 """Ends of one process that are looked up; one that waits at more waits for anybody."""
 _Holders = dict[str, list[tuple[int, int]]]
@@ -47,6 +47,17 @@ def awaited_peers(pid: int) -> tuple[Awaited, ...]:
     return _with_holders(pid, connections, inodes, units, pipes)
 
 
+def connected_peers(pid: int) -> tuple[Awaited, ...]:
+    """Return the TCP connections of the process, with the processes of this host that hold the other ends: a
+    library that waits in a thread of its own (gRPC, ZeroMQ) does not show at which of them."""
+    connections = [
+        (s.local, s.remote)
+        for s in process_sockets(pid)
+        if s.state == "ESTAB" and s.local != s.remote
+    ]
+    return _with_holders(pid, connections, inodes_by_ends(pid), (), ()) if connections else ()
+
+
 def _with_holders(
     pid: int,
     connections: Iterable[tuple[str, str]],
@@ -59,7 +70,7 @@ def _with_holders(
         (local, remote): f"socket:[{inodes.get((remote, local), 0)}]"
         for local, remote in connections
     }
-    holders = _find_holders({*peer_of_unit.values(), *peer_of_ends.values(), *pipes})
+    holders = find_holders({*peer_of_unit.values(), *peer_of_ends.values(), *pipes})
 
     def pids(link: str, is_end: Callable[[int, int], bool] = lambda *_: True) -> tuple[int, ...]:
         return tuple(sorted({p for p, fd in holders.get(link, ()) if p != pid and is_end(p, fd)}))
@@ -71,7 +82,7 @@ def _with_holders(
     )
 
 
-def _find_holders(links: set[str]) -> _Holders:
+def find_holders(links: set[str]) -> _Holders:
     """Return which processes of this host have these sockets and pipes open, in one pass."""
     holders: _Holders = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
@@ -95,9 +106,18 @@ def _link(path: str) -> str:
         return ""  # closed meanwhile, or another user's
 
 
+def may_read(pid: int, fd: int) -> bool:
+    """Return True if the process has opened this descriptor for reading."""
+    return _access_mode(pid, fd) not in (None, _WRITE_ONLY)
+
+
 def _may_write(pid: int, fd: int) -> bool:
+    return _access_mode(pid, fd) not in (None, _READ_ONLY)
+
+
+def _access_mode(pid: int, fd: int) -> int | None:
     try:
         match = _OPEN_FLAGS.search(Path(f"/proc/{pid}/fdinfo/{fd}").read_text())
     except OSError:
-        return False
-    return match is not None and int(match[1], 8) & _ACCESS_MODE != _READ_ONLY
+        return None
+    return int(match[1], 8) & _ACCESS_MODE if match is not None else None
