@@ -182,6 +182,37 @@ def test_the_series_and_the_events_are_written_without_a_client(tmp_path: Path) 
     run(scenario())
 
 
+def test_events_on_a_full_disk_are_said_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with Workbench(tmp_path) as bench:
+            feed = make_feed(bench, events_path="/dev/full")
+            bench.announcer.audience = feed
+            await feed.start()
+            now = feed._clock.monotonic()
+            while not bench.terminal.lines:
+                feed.update(now, Status(), StackSource())
+                await asyncio.sleep(0.01)
+            bench.announcer.write_line("all 2 ready")
+            feed.update(now + 9.0, Status(), StackSource())
+            await feed.finish(now + 10.0, Status(), (Outcome.COMPLETED, ""))
+            said, *_ = bench.terminal.lines
+            assert "--events /dev/full: No space left on device; what follows is not in it" in said
+            assert len(bench.terminal.lines) == 2
+
+    run(scenario())
+
+
+def test_events_that_break_at_the_end_are_said(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with Workbench(tmp_path) as bench:
+            feed = make_feed(bench, events_path="/dev/full")
+            await feed.start()
+            await feed.finish(0.0, Status(), (Outcome.COMPLETED, ""))
+            assert len(bench.terminal.lines) == 1
+
+    run(scenario())
+
+
 def test_what_cannot_be_opened_is_said_and_the_run_goes_on(tmp_path: Path) -> None:
     async def scenario() -> None:
         with Workbench(tmp_path) as bench:

@@ -100,16 +100,19 @@ class Journal:
         """Write how a round ended, and what was decided after it."""
         self._append({"kind": "round", "at": utc_time, "round": report})
 
-    def write_report(self, report: Report, copy_path: Path | None) -> None:
+    def write_report(self, report: Report, copy_path: Path | None) -> str:
         """Write ``report.json`` into the run folder and to ``copy_path``, the file that the user named, if
-        any."""
+        any. Return why that file is not written, or ""."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
         if self._handle is not None:
             with self._record_error():
                 replace_file("report.json", text, self._handle)
-        if copy_path is not None:
-            with self._record_error():
+        try:
+            if copy_path is not None:
                 write_named_file(copy_path, text)
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return ""
 
     def write_failing_hosts(self, hosts: Sequence[str]) -> None:
         """Write ``failing_hosts.txt``, a host a line, for a script that submits the job again; remove that of

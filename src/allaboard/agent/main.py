@@ -222,7 +222,7 @@ class Agent:
         ):
             self._export_snapshot()
         report = self._build_report(now, attempt)
-        journal.write_report(report, self.options.report_path)
+        copy_error = journal.write_report(report, self.options.report_path)
         journal.write_failing_hosts(report.retry.hosts if report.retry is not None else ())
         is_silent = self.options.attached or (
             self.options.quiet and report.outcome == Outcome.COMPLETED
@@ -236,6 +236,9 @@ class Agent:
             self.announcer.print_line(location_line(report, not page_error))
         if error := self._close_signals(now, attempt):
             self.announcer.print_line(error)
+        if copy_error:
+            path = self.options.report_path
+            self.announcer.print_line(f"the report is not written to {path}: {copy_error}")
         if journal.write_error:
             self.announcer.print_line(f"the run folder is incomplete: {journal.write_error}")
         for line in tell_scheduler(

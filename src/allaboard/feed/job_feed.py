@@ -105,9 +105,7 @@ class JobFeed:
                 self._events_file = EventsFile.open(self._settings.events_path)
                 self._events_file.add_line(encode_line(self._hello), False)
             except OSError as error:
-                self._speaker.write_line(
-                    f"--events {self._settings.events_path}: {error.strerror}; the run goes on without it"
-                )
+                self._speak_of_events(f"{error.strerror}; the run goes on without it")
 
     def set_wake(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` from now on when a client wants something."""
@@ -132,6 +130,7 @@ class JobFeed:
 
     def _update(self, now: float, status: JobStatusPort, stacks: StackSource) -> tuple[int, ...]:
         samples = stacks.take_stack_samples()
+        self._report_events_error()
         self._open_port_if_due(status)
         elapsed_s = now - self._settings.started_at
         is_awaited = self._publisher.has_clients or self._events_file is not None
@@ -245,6 +244,17 @@ class JobFeed:
             (self._settings.folder / SECRET_NAME).unlink(missing_ok=True)
         if self._events_file is not None:
             self._events_file.close()
+            self._report_events_error()
+
+    def _report_events_error(self) -> None:
+        """Say once that the file of ``--events`` takes no more, and leave it."""
+        if self._events_file is not None and self._events_file.write_error:
+            self._speak_of_events(f"{self._events_file.write_error}; what follows is not in it")
+            self._events_file.close()
+            self._events_file = None
+
+    def _speak_of_events(self, problem: str) -> None:
+        self._speaker.write_line(f"--events {self._settings.events_path}: {problem}")
 
     def _send(self, message: Message) -> None:
         if self._has_failed or not (self._publisher.has_clients or self._events_file is not None):

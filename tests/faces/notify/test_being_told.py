@@ -147,7 +147,9 @@ def test_a_call_that_fails_says_why_without_the_url() -> None:
         assert SECRET not in call_url(f"http://{address}/{SECRET}") != ""
     with answering(None) as address:
         begun_at = time.monotonic()
-        assert call_url(f"http://{address}/{SECRET}", 0.3) and time.monotonic() - begun_at < 20
+        assert call_url(f"http://{address}/{SECRET}", 0.3) == "no answer"
+        assert time.monotonic() - begun_at < 20
+    assert call_url(SECRET) == "it is no URL"
 
 
 def run_command(command: str, folder: Path, timeout_s: float = 30.0, times: int = 1) -> list[str]:

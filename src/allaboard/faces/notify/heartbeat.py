@@ -32,15 +32,22 @@ def call_url(url: str, timeout_s: float = TIMEOUT_S) -> str:
         error.close()
         return f"the answer is {error.code}"
     except urllib.error.URLError as error:
-        reason = error.reason
-        if isinstance(reason, OSError):
-            return (reason.strerror or str(reason) or type(reason).__name__).lower()
-        return "the host cannot be reached"
-    except (OSError, ValueError) as error:
-        return type(error).__name__
+        return _os_reason(error.reason)
+    except OSError as error:
+        return _os_reason(error)
+    except ValueError:
+        return "it is no URL"
     except Exception:  # garbage in place of HTTP
         return "the answer is no HTTP"
     return ""
+
+
+def _os_reason(reason: object) -> str:
+    if isinstance(reason, TimeoutError):
+        return "no answer"
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror.lower()
+    return "the host cannot be reached"
 
 
 async def send_heartbeats(url: str, notes: ProblemNotes, interval_s: float = INTERVAL_S) -> None:
