@@ -63,6 +63,19 @@ def ranks_of(folder: Path) -> list[dict[str, Any]]:
     return []
 
 
+def dashboard_queries() -> list[tuple[str, str]]:
+    """The queries of the dashboard for Grafana, each with its panel's title, with Grafana's variables filled
+    in."""
+    dashboard = json.loads(
+        (Path(__file__).parents[1] / "contrib/grafana/allaboard.json").read_text()
+    )
+    return [
+        (panel["title"], target["expr"].replace("$run", ".+").replace("$__rate_interval", "10s"))
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+    ]
+
+
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """A real HTTP server on this host: its address."""

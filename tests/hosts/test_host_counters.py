@@ -61,6 +61,18 @@ def test_stalls_and_network(tmp_path: Path) -> None:
     }
 
 
+def test_the_page_cache_is_what_is_kept_of_files(tmp_path: Path) -> None:
+    reader = counters(tmp_path)
+    meminfo = (
+        "MemTotal: 9000 kB\nBuffers: 100 kB\nCached: 5000 kB\nShmem: 1000 kB\nHugePages_Total: 0\n"
+    )
+    (tmp_path / "meminfo").write_text(meminfo)
+    (reading,) = reader.read_counters()
+    assert (reading.name, reading.value) == ("page cache", 4100 * 1024)
+    (tmp_path / "meminfo").write_text("Cached: many kB\n")
+    assert list(reader.read_counters()) == []
+
+
 def test_the_latency_of_disks_and_of_network_files(tmp_path: Path) -> None:
     reader = counters(tmp_path)
     write(tmp_path, reads=100, read_ms=900, busy_ms=400, ops=100, ms=500)

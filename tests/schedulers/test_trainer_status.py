@@ -64,6 +64,7 @@ def server(tmp_path: Path) -> Iterator[TrainerServer]:
     token = tmp_path / "token"
     token.write_text("secret of the pod\n")
     Trainer.reports.clear()
+    Trainer.protocol_version = "HTTP/1.0"
     yield TrainerServer(f"https://127.0.0.1:{listening.server_port}/status", by[1], token)
     listening.shutdown()
     listening.server_close()
@@ -112,6 +113,17 @@ def test_a_refused_report_is_one_sentence(server: TrainerServer) -> None:
     stranger = server._replace(ca_path=server.token_path)
     assert post_status(stranger, {}).startswith("Trainer did not take the status: ")
     assert Trainer.reports == []
+
+
+def test_what_is_no_answer_and_what_is_no_token_is_one_sentence_without_the_secret(
+    server: TrainerServer,
+) -> None:
+    Trainer.protocol_version = "\xff garbage"
+    said = post_status(server, trainer_status(sample_job(), (), UTC))
+    assert said == "Trainer did not take the status: its answer is no HTTP"
+    server.token_path.write_text("secret\nof the pod")
+    said = post_status(server, {})
+    assert said == "Trainer did not take the status: the token is not one line"
 
 
 def test_the_last_report_is_sent_before_the_end(server: TrainerServer) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from reported import ALLABOARD, WITHIN_S, ranks_of, running_job
+from reported import ALLABOARD, WITHIN_S, dashboard_queries, ranks_of, running_job
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 PROMETHEUS = shutil.which("prometheus")
@@ -94,6 +94,9 @@ def test_a_stopped_worker_is_a_finding_and_an_alert(tmp_path: Path) -> None:
                 api, 'increase(allaboard_waiting_seconds_total{rank="0",for="ranks"}[10s]) > 1'
             )
             wait_for(api, 'ALERTS{alertname="AllaboardError",rule="HANG001",rank="1"}')
+            for panel, query in dashboard_queries():
+                if "gpu" not in query.lower():
+                    assert wait_for(api, f"count({query}) or vector(0)") > 0, panel
         finally:
             os.kill(victim, signal.SIGCONT)
         wait_for(api, f"absent({finding})")

@@ -23,7 +23,7 @@ from allaboard.feed.rank_states import shown_members
 
 MAX_LINKS = 500
 """Links that are listed one by one."""
-_LEVELS = ("host memory", "memory of the cgroup", "/dev/shm", "disk ")
+_LEVELS = ("host memory", "memory of the cgroup", "/dev/shm", "disk ", "page cache")
 """Beginnings of the readings that are levels of a host; the others count up, or belong to one process."""
 
 

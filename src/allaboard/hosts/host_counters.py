@@ -15,6 +15,8 @@ from allaboard.facts import Reading
 
 PRESSURES = {"cpu": "cpu pressure", "memory": "memory pressure", "io": "io pressure"}
 """Names of the readings of /proc/pressure: seconds in which a task of the host waited for it."""
+PAGE_CACHE = "page cache"
+"""Name of the reading of the bytes of files that the kernel keeps in memory."""
 RECEIVED, SENT = "network received", "network sent"
 SEGMENTS, RETRANSMITTED = "TCP segments sent", "TCP segments retransmitted"
 BUSY, LATENCY = "busy disk", "latency of"
@@ -49,6 +51,7 @@ class HostCounters:
     def read_counters(self) -> Iterator[Reading]:
         """Yield the readings."""
         yield from self._pressures()
+        yield from self._page_cache()
         yield from self._network()
         yield from self._stores()
 
@@ -58,6 +61,15 @@ class HostCounters:
             total = next((f for f in _text(file).split() if f.startswith("total=")), "")
             if total[6:].isdecimal():
                 yield Reading(reading, int(total[6:]) / 1e6, 0, 0, str(file))
+
+    def _page_cache(self) -> Iterator[Reading]:
+        file = self._proc / "meminfo"
+        rows = (line.split() for line in _text(file).splitlines())
+        kib = {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
+        if "Cached:" in kib:
+            # "Cached" has shared memory in it, which is no copy of any file.
+            cached = kib["Cached:"] + kib.get("Buffers:", 0) - kib.get("Shmem:", 0)
+            yield Reading(PAGE_CACHE, max(0, cached) * 1024, 0, 0, str(file))
 
     def _network(self) -> Iterator[Reading]:
         file = self._proc / "net" / "dev"

@@ -9,6 +9,7 @@ asked for it.
 
 from __future__ import annotations
 
+import http.client
 import json
 import ssl
 import threading
@@ -86,8 +87,12 @@ def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
         opener.open(request, timeout=TIMEOUT_S).close()
-    except (OSError, ValueError) as error:
+    except OSError as error:
         return f"Trainer did not take the status: {error}"
+    except ValueError:  # its text has the token
+        return "Trainer did not take the status: the token is not one line"
+    except http.client.HTTPException:
+        return "Trainer did not take the status: its answer is no HTTP"
     return ""
 
 

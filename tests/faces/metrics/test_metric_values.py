@@ -218,9 +218,12 @@ def test_dashboard_alerts_and_page_name_what_there_is() -> None:
 
 def test_what_is_measured_of_hosts_and_gpus() -> None:
     gpu = GpuState(
-        index=1, temperature_c=88, foreign_nbytes=5, slowed_by="power brake", ecc_errors=2
+        index=1, temperature_c=88, foreign_nbytes=5, slowed_by="power brake", ecc_errors=2,
+        clock_mhz=1410, pcie_replays=3, nvlink_errors=7,
+    )  # fmt: skip
+    load = LoadState(
+        io_pressure=0.4, steal=0.1, retransmitted=0.02, throttled=0.5, received_per_s=9.0
     )
-    load = LoadState(io_pressure=0.4, steal=0.1, retransmitted=0.02)
     store = StoreState(name="/data", latency_s=0.045)
     measured = HostState(host="a", gpus=(gpu,), load=load, stores=(store,))
     snapshot = msgspec.structs.replace(picture(1.0, rank(0)), hosts=(measured, HostState(host="b")))
@@ -234,8 +237,27 @@ def test_what_is_measured_of_hosts_and_gpus() -> None:
         ("a", "memory"): 0,
         ("a", "io"): 0.4,
     }
+    assert found["allaboard_gpu_clock_hertz"] == {("a", "1"): 1.41e9}
+    assert found["allaboard_gpu_pcie_replays"] == {("a", "1"): 3}
+    assert found["allaboard_gpu_nvlink_errors"] == {("a", "1"): 7}
+    assert found["allaboard_host_throttled_ratio"] == {("a",): 0.5}
+    assert found["allaboard_host_received_bytes_per_second"] == {("a",): 9.0}
     assert found["allaboard_host_steal_ratio"] == {("a",): 0.1}
     assert found["allaboard_store_latency_seconds"] == {("a", "/data"): 0.045}
+
+
+def test_what_is_measured_of_ranks_is_absent_where_it_is_not_known() -> None:
+    ranks = (rank(0, threads=9, open_files=40, open_files_limit=1024), rank(1, queued=0.25))
+    found = values(picture(1.0, *ranks))
+    assert found["allaboard_rank_threads"] == {("0",): 9}
+    assert found["allaboard_rank_open_files"] == {("0",): 40}
+    assert found["allaboard_rank_open_files_limit"] == {("0",): 1024}
+    assert found["allaboard_rank_queued_ratio"] == {("0",): 0, ("1",): 0.25}
+    assert "allaboard_rank_received_bytes_per_second" not in found
+    crowd = [rank(n, queued=0.5, threads=2) for n in range(MAX_RANK_SERIES + 1)]
+    found = values(picture(1.0, *crowd))
+    assert found["allaboard_rank_threads"] == {("all",): 2 * len(crowd)}
+    assert "allaboard_rank_queued_ratio" not in found  # a sum of shares is none
 
 
 def test_memory_that_frameworks_count_is_reported_where_it_is_known() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from allaboard.faces.sidecar.problem_notes import ProblemNotes
 from allaboard.faces.watch.run_source import SourceChanged
 from allaboard.feed.messages import FeedError, Message
+from reported import dashboard_queries
 from watched import PlayedSource, hanging_snapshot, healthy_snapshot
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
@@ -107,6 +109,19 @@ def test_the_alerts_are_valid_and_fire_when_they_should() -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_promtool
+def test_the_queries_of_the_dashboard_are_promql(tmp_path: Path) -> None:
+    queries = [expression for _, expression in dashboard_queries()]
+    rules = [{"record": f"panel:{n}", "expr": query} for n, query in enumerate(queries)]
+    file = tmp_path / "queries.json"  # JSON is YAML
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    assert PROMTOOL is not None
+    done = subprocess.run(
+        [PROMTOOL, "check", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and f"{len(queries)} rules found" in done.stdout, done.stderr
 
 
 def test_a_port_that_is_taken_is_said_once_and_taken_when_it_is_free(

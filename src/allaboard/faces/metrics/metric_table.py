@@ -7,6 +7,7 @@ a new row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from allaboard.faces.metrics.run_totals import RunTotals, rank_label
@@ -76,6 +77,15 @@ def _rank(value_of: Callable[[RankState], float]) -> Callable[[JobPicture], Iter
             return
         for state in states:
             yield (rank_label(state),), value_of(state)
+
+    return read
+
+
+def _measured(field: str) -> Callable[[JobPicture], Iterator[Value]]:
+    """Read a number of the ranks of which it is known; 0 stands for one that is not."""
+
+    def read(picture: JobPicture) -> Iterator[Value]:
+        yield from ((labels, value) for labels, value in _rank(attrgetter(field))(picture) if value)
 
     return read
 
@@ -248,6 +258,20 @@ METRICS: tuple[Metric, ...] = (
            _rank(lambda r: r.cpu)),
     Metric("allaboard_rank_memory_bytes", "gauge", "Resident memory of a rank.", ("rank",),
            _rank(lambda r: r.memory_nbytes)),
+    Metric("allaboard_rank_threads", "gauge", "Threads of a rank.", ("rank",), _measured("threads")),
+    Metric("allaboard_rank_open_files", "gauge", "Files and sockets that a rank has open.", ("rank",),
+           _measured("open_files")),
+    Metric("allaboard_rank_open_files_limit", "gauge", "How many a rank may have open.", ("rank",),
+           _measured("open_files_limit")),
+    Metric("allaboard_rank_queued_ratio", "gauge",
+           "Share of the last seconds in which the main thread of a rank waited for a core.", ("rank",),
+           lambda p: () if _has_too_many_ranks(p) else _rank(lambda r: r.queued)(p)),
+    Metric("allaboard_rank_received_bytes_per_second", "gauge",
+           "What a rank receives from other tasks; of jobs with parameter servers.", ("rank",),
+           _measured("received_per_s")),
+    Metric("allaboard_rank_sent_bytes_per_second", "gauge",
+           "What a rank sends to other tasks; of jobs with parameter servers.", ("rank",),
+           _measured("sent_per_s")),
     Metric("allaboard_rank_gpu_memory_bytes", "gauge", "Memory that a rank holds on GPUs.", ("rank",),
            lambda p: _rank(lambda r: r.gpu_memory_nbytes or 0)(p)
            if any(r.gpu_memory_nbytes is not None for r in p.snapshot.ranks) else ()),
@@ -273,14 +297,14 @@ METRICS: tuple[Metric, ...] = (
     Metric("allaboard_host_memory_bytes", "gauge", "Resident memory of the job on a host.", ("host",),
            _host(lambda h: h.memory_nbytes)),
     Metric("allaboard_host_received_bytes_per_second", "gauge",
-           "What the job's processes on a host receive from others.", ("host",),
-           _host(lambda h: h.received_per_s)),
+           "What the network interfaces of a host receive, for whomever; loopback does not count.",
+           ("host",), _load("received_per_s")),
     Metric("allaboard_host_sent_bytes_per_second", "gauge",
-           "What the job's processes on a host send to others.", ("host",), _host(lambda h: h.sent_per_s)),
+           "What the network interfaces of a host send.", ("host",), _load("sent_per_s")),
     Metric("allaboard_host_lost", "gauge", "1 if a host is no longer heard from.", ("host",),
            _host(lambda h: h.lost)),
     Metric("allaboard_resource_used_bytes", "gauge",
-           "What is in use, by whomever, of something limited that a host has: memory, a disk, /dev/shm.",
+           "What is in use, by whomever, of something that a host has: memory, a disk, /dev/shm; page cache.",
            ("host", "resource"), _resources(limits=False)),
     Metric("allaboard_resource_limit_bytes", "gauge", "Its limit; absent if there is none.",
            ("host", "resource"), _resources(limits=True)),
@@ -302,9 +326,19 @@ METRICS: tuple[Metric, ...] = (
     Metric("allaboard_gpu_uncorrected_errors", "gauge",
            "Memory errors that a GPU could not correct since its driver was loaded.",
            ("host", "gpu"), _gpus("ecc_errors")),
+    Metric("allaboard_gpu_clock_hertz", "gauge", "Clock of a GPU; 0 if not known.", ("host", "gpu"),
+           lambda p: [(labels, mhz * 1e6) for labels, mhz in _gpus("clock_mhz")(p)]),
+    Metric("allaboard_gpu_pcie_replays", "gauge", "Packets to or from a GPU that the PCI bus sent again.",
+           ("host", "gpu"), _gpus("pcie_replays")),
+    Metric("allaboard_gpu_nvlink_errors", "gauge",
+           "Replays, recoveries and CRC errors of a GPU's NVLinks.", ("host", "gpu"),
+           _gpus("nvlink_errors")),
     Metric("allaboard_host_stalled_ratio", "gauge",
            "Share of the time in which a task of a host waits for a core, memory, or disks (io).",
            ("host", "resource"), _stalls),
+    Metric("allaboard_host_throttled_ratio", "gauge",
+           "Seconds a second in which the cgroup of all ranks of a host was throttled.", ("host",),
+           _load("throttled")),
     Metric("allaboard_host_steal_ratio", "gauge",
            "Share of a host's CPU time that goes to other virtual machines.", ("host",), _load("steal")),
     Metric("allaboard_host_swap_bytes_per_second", "gauge", "What a host swaps in and out.", ("host",),

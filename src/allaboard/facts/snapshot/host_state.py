@@ -6,10 +6,10 @@ import msgspec
 
 
 class ResourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something limited that a host has."""
+    """Memory or disk space of a host, and what keeps it in use."""
 
     name: str
-    """What it is: "host memory", "disk /data", "/dev/shm", "memory of the cgroup", …."""
+    """What it is: "host memory", "disk /data", "/dev/shm", "memory of the cgroup", "page cache", …."""
     used: float
     """How much is used, in its own unit (bytes for memory and disks)."""
     limit: float = 0.0
