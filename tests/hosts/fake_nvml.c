@@ -1,14 +1,15 @@
 /* As much of NVIDIA's management library as allaboard asks for, with the symbols and structures of nvml.h:
    two GPUs, of which the second knows little, as cheap models do. FAKE_NVML says what is wrong with it:
    "mismatch" (the kernel module is of another driver), "hang" (the driver does not answer), "lost" (the
-   second GPU has fallen off the bus). FAKE_NVML_PID holds memory on the first GPU. */
+   second GPU has fallen off the bus), "xid" (the first GPU reports three errors, two of them alike, the second
+   one none), "xid-lost" (one error, then the GPU is gone). FAKE_NVML_PID holds memory on the first GPU. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, MISMATCH = 18 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7, TIMEOUT = 10, GPU_IS_LOST = 15, MISMATCH = 18 };
 
 typedef unsigned long long u64;
 struct device { int index; };
@@ -18,6 +19,7 @@ struct utilization { unsigned gpu, memory; };
 struct pci { char legacy[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; };
 struct process { unsigned pid; u64 memory; unsigned gpu_instance, compute_instance; };
 
+static int waits;
 static struct device devices[] = {{0}, {1}};
 
 static int is(const char *fault) {
@@ -36,9 +38,31 @@ int nvmlDeviceGetCount_v2(unsigned *count) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) {
-    if (index == 1 && is("lost")) return GPU_IS_LOST;
+    if ((index == 1 && is("lost")) || (index == 0 && is("xid-lost") && waits)) return GPU_IS_LOST;
     *device = &devices[index];
     return SUCCESS;
+}
+
+int nvmlDeviceGetIndex(Device device, unsigned *index) { *index = device->index; return SUCCESS; }
+
+struct event { Device device; u64 type, data; unsigned gpu_instance, compute_instance; };
+
+int nvmlEventSetCreate(void **set) { *set = &waits; return SUCCESS; }
+int nvmlDeviceRegisterEvents(Device device, u64 types, void *set) { return types == 8 ? known(device) : NOT_SUPPORTED; }
+
+int nvmlEventSetWait_v2(void *set, struct event *event, unsigned timeout_ms) {
+    static const unsigned numbers[] = {79, 79, 154};
+    int lost = is("xid-lost");
+    if ((is("xid") && waits < 3) || (lost && waits < 1)) {
+        memset(event, 0, sizeof *event);
+        event->device = &devices[0];
+        event->type = 8;
+        event->data = numbers[waits++];
+        return SUCCESS;
+    }
+    if (lost) return GPU_IS_LOST;
+    usleep(timeout_ms * 1000);
+    return TIMEOUT;
 }
 
 int nvmlDeviceGetName(Device device, char *name, unsigned length) {

@@ -32,15 +32,22 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def sample(library: Path | None, **variables: str) -> GpuSample:
     """Return the first line that the sampling process prints."""
+    return samples(library, 1, **variables)[0]
+
+
+def samples(
+    library: Path | None, count: int, every: str = "60", **variables: str
+) -> list[GpuSample]:
+    """Return so many lines that the sampling process prints."""
     environment = {**os.environ, **variables}
     if library is not None:
         environment["LD_LIBRARY_PATH"] = str(library)
-    command = [sys.executable, "-P", "-m", "allaboard.hosts.gpu.sample_gpus", "60"]
+    command = [sys.executable, "-P", "-m", "allaboard.hosts.gpu.sample_gpus", every]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
+        lines = [process.stdout.readline() for _ in range(count)]
         process.kill()
-    return msgspec.json.decode(line, type=GpuSample)
+    return [msgspec.json.decode(line, type=GpuSample) for line in lines]
 
 
 def test_everything_that_is_read(library: Path) -> None:
@@ -85,6 +92,20 @@ def test_who_holds_memory(library: Path) -> None:
 
 def test_a_gpu_that_fell_off_the_bus_is_still_counted(library: Path) -> None:
     assert sample(library, FAKE_NVML="lost").gpus[1] == Gpu(index=1)
+
+
+def test_an_error_that_the_driver_reports_is_printed_at_once(library: Path) -> None:
+    printed = samples(library, 3, FAKE_NVML="xid")  # the next look is due after a minute
+    assert [[gpu.xids for gpu in line.gpus] for line in printed] == [
+        [(), ()], [(79,), ()], [(79, 154), ()],
+    ]  # fmt: skip
+
+
+def test_after_a_gpu_is_lost_the_others_are_still_read(library: Path) -> None:
+    printed = samples(library, 4, every="0.1", FAKE_NVML="xid-lost")
+    assert [line.gpus[0].xids for line in printed] == [(), (79,), (79,), (79,)]
+    assert {line.gpus[0].bus_id for line in printed} == {"00000000:10:00.0"}  # by which it is found
+    assert printed[-1].gpus[0].busy == 0.0 and printed[-1].gpus[1].temperature_c == 88
 
 
 def test_another_driver(library: Path) -> None:

@@ -82,6 +82,13 @@ def gpus_in(events: Path) -> list[dict[str, object]]:
     return found[-1] if found else []
 
 
+def test_a_gpu_that_fails_is_a_finding_while_the_job_runs(tmp_path: Path) -> None:
+    ended = run(tmp_path, "xid", lambda _, errors: "RES008" in errors)
+    assert "RES008 gpu-failed: GPU 0 of " in ended.errors, ended.errors
+    assert "has fallen off the bus (Xid 79)" in " ".join(ended.errors.split())
+    assert ended.code == 0 and "done" in ended.output  # it is likely only: the job trains on
+
+
 def test_the_gpus_of_a_job_are_shown(tmp_path: Path) -> None:
     ended = run(tmp_path, "", lambda events, _: bool(gpus_in(events)))
     assert ended.code == 0 and "done" in ended.output, ended.errors

@@ -152,5 +152,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """Lanes of its PCI link."""
     pcie_width_limit: Whole = 0
     """Lanes that the link could have."""
+    xids: tuple[Whole, ...] = ()
+    """Numbers of the errors (Xid) that its driver has reported since the job began, each once, in order."""
     processes: tuple[GpuProcess, ...] = ()
     """Processes that hold memory on it, as far as this host's pids are known to the agent."""

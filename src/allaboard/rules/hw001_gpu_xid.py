@@ -24,7 +24,7 @@ from allaboard.analysis.resources.gpu_owners import (
     members_of_events,
     name_users,
 )
-from allaboard.analysis.resources.xid_errors import Origin, explain_xid
+from allaboard.analysis.resources.xid_errors import Origin, explain_xid, rank_as_cause
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage, Who
 from allaboard.facts.instruments.hardware import (
@@ -39,15 +39,6 @@ MAX_SHOWN_EVENTS = 3
 """Lines of the log that are shown for one GPU."""
 RECOVERY_ACTION = 154
 """Number of the Xid by which the driver says what the GPU needs."""
-_ORDER = (
-    Origin.HARDWARE,
-    Origin.DRIVER,
-    Origin.LINK,
-    Origin.PROGRAM,
-    Origin.CONSEQUENCE,
-    Origin.NOTE,
-)
-"""Which of several errors of one GPU is taken for their cause."""
 _SEVERITIES = {Origin.CONSEQUENCE: Severity.WARNING, Origin.NOTE: Severity.INFO}
 
 
@@ -64,7 +55,7 @@ def check(hardware: Hardware) -> Iterator[Claim]:
 
 def _claim(hardware: Hardware, events: list[GpuEvent]) -> Claim:
     # min() keeps the first of equals: later ones mostly follow from it.
-    cause = min(events, key=lambda e: _ORDER.index(explain_xid(e.number).origin))
+    cause = min(events, key=lambda e: rank_as_cause(e.number))
     error = explain_xid(cause.number)
     members = members_of_events(hardware, [cause]) or members_of_events(hardware, events)
     gpu = find_gpu(hardware, cause.bus, cause.host, cause.place.file)

@@ -46,10 +46,11 @@ def _owner(process: GpuProcess, pids: set[int]) -> int | None:
     return next((pid for pid in (process.pid, *process.ancestors) if pid in pids), None)
 
 
-def members_on_gpu(view: JobView, gpu: Gpu) -> tuple[Member, ...]:
-    """Return the living members that hold memory on a GPU; those of its host if the driver names no process,
-    as in a container with process ids of its own."""
-    on_host = [m for m in view.alive if m.who.host == gpu.host and not m.launcher]
+def members_on_gpu(view: JobView, gpu: Gpu, *, only_alive: bool = True) -> tuple[Member, ...]:
+    """Return the members that hold memory on a GPU, or held it; those of its host if the driver names no
+    process, as in a container with process ids of its own."""
+    members = view.alive if only_alive else view.members
+    on_host = [m for m in members if m.who.host == gpu.host and not m.launcher]
     pids = {m.who.pid for m in on_host}
     if not gpu.processes:
         return tuple(on_host)

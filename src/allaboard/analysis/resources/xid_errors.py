@@ -135,3 +135,18 @@ UNKNOWN_XID = XidError("reported an error", Origin.DRIVER, RESTART)
 def explain_xid(number: int) -> XidError:
     """Return what the Xid means."""
     return XID_ERRORS.get(number, UNKNOWN_XID)
+
+
+_ORDER = (
+    Origin.HARDWARE,
+    Origin.DRIVER,
+    Origin.LINK,
+    Origin.PROGRAM,
+    Origin.CONSEQUENCE,
+    Origin.NOTE,
+)
+
+
+def rank_as_cause(number: int) -> int:
+    """Return the place of an Xid among several of one GPU; the lowest is most likely their cause."""
+    return _ORDER.index(explain_xid(number).origin)

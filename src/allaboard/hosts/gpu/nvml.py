@@ -13,9 +13,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from allaboard.errors import AllaboardError
 from allaboard.facts import Gpu, GpuProcess
 from allaboard.hosts import proc
+from allaboard.hosts.gpu.xid_events import XidEvents
 
 SLOWDOWNS = {
     0x08: "hardware slowdown",
@@ -51,11 +54,30 @@ class NvmlLibrary:
         except self._nvml.NVMLError as error:
             raise GpuReadError(f"NVML: {error}; see nvidia-smi") from error
         self._shows_pids = _pid_namespace() == HOST_PID_NAMESPACE
+        indexes = range(self._ask("nvmlDeviceGetCount", default=0))
+        handles = [self._ask("nvmlDeviceGetHandleByIndex", index) for index in indexes]
+        self._xids = XidEvents(self._nvml, [handle for handle in handles if handle is not None])
+        self._last: dict[int, Gpu] = {}
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the next look is due: at once if a GPU reports an Xid error."""
+        self._xids.wait_for_news(timeout_s)
 
     def read_gpus(self) -> tuple[Gpu, ...]:
         """Return all GPUs of this host."""
         count = self._ask("nvmlDeviceGetCount", default=0)
-        return tuple(self._gpu(index) for index in range(count))
+        gpus = tuple(self._with_last_users(self._gpu(index)) for index in range(count))
+        self._last = {gpu.index: gpu for gpu in gpus}
+        return gpus
+
+    def _with_last_users(self, gpu: Gpu) -> Gpu:
+        """Return a GPU that failed with the processes that used it: they are gone soon after."""
+        last = self._last.get(gpu.index)
+        if last is None or not gpu.xids or gpu.processes:
+            return gpu
+        if not gpu.bus_id:  # the driver tells nothing of it any more
+            return msgspec.structs.replace(last, busy=0.0, xids=gpu.xids)
+        return msgspec.structs.replace(gpu, processes=last.processes)
 
     def _ask(self, function: str, *arguments: Any, default: Any = None) -> Any:
         """Return what a function answers, or the default if this GPU or driver does not support it."""
@@ -68,7 +90,7 @@ class NvmlLibrary:
     def _gpu(self, index: int) -> Gpu:
         handle = self._ask("nvmlDeviceGetHandleByIndex", index)
         if handle is None:  # fallen off the bus
-            return Gpu(index=index)
+            return Gpu(index=index, xids=self._xids.numbers_of(index))
         ask = self._ask
         # The numbers below are NVML_TEMPERATURE_GPU (0), NVML_CLOCK_SM (1), and, for ECC, uncorrected errors
         # (1) since the driver was loaded (0): nvml.h.
@@ -95,6 +117,7 @@ class NvmlLibrary:
             nvlink_errors=self._nvlink_errors(handle),
             pcie_width=ask("nvmlDeviceGetCurrPcieLinkWidth", handle, default=0),
             pcie_width_limit=ask("nvmlDeviceGetMaxPcieLinkWidth", handle, default=0),
+            xids=self._xids.numbers_of(index),
             processes=self._processes(handle) if self._shows_pids else (),
         )
 

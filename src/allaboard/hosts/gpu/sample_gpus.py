@@ -1,4 +1,4 @@
-"""Reads the GPUs every few seconds and prints them as JSON, one line each time.
+"""Reads the GPUs every few seconds, and when one reports an error; prints them as JSON, a line each time.
 
 A process of its own: a driver that hangs holds whoever asks it in the kernel, where no signal arrives. It
 ends with the agent that reads its lines. ``python -m allaboard.hosts.gpu.sample_gpus SECONDS``
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
 import msgspec
 
@@ -33,7 +32,7 @@ def main(interval_s: float) -> int:
         library = NvmlLibrary()
         while os.getppid() == parent:
             _print(GpuSample(gpus=library.read_gpus()))
-            time.sleep(interval_s)
+            library.wait(interval_s)
     except GpuReadError as error:
         _print(GpuSample(problem=str(error)))
     except Exception as error:  # a library of another version, or a broken one
