@@ -1,14 +1,14 @@
 """A launch command does not match its hosts, its allocation or its own flags.
 
 ## Why it matters
-`srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often nested, and each counts in its
-own way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s
-num_processes counts all machines, not one; a launcher that is set up for one node but started on two trains
-twice, each alone. What the shell of each task works out by itself (`srun bash -c '… $(hostname) …'`,
-`$RANDOM`) is another address or port on each; what the shell of the batch script fills in before the step
-(`$SLURM_PROCID` in double quotes) is the same for all. A script that asks for other nodes than the job has,
-or spawns processes in every task, counts beside Slurm. A hostfile that the command names (given too, or
-beside the script) has too few slots or hosts, or lacks a host that the command asks for.
+`srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often nested, and each counts in its own
+way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s num_processes
+counts all machines, not one; a launcher that is set up for one node but started on two makes two separate
+jobs. What the shell of each task works out by itself (`srun bash -c '… $(hostname) …'`, `$RANDOM`) is
+another address or port on each; what the shell of the batch script fills in before the step (`$SLURM_PROCID`
+in double quotes) is the same for all. A script that asks for other nodes than the job has, or spawns
+processes in every task, contradicts Slurm's counts. A hostfile that the command names may have too few slots
+or hosts, or lack a host that the command asks for; it is read if it is given too, or lies beside the script.
 
 ## What to do
 Let one place hold the number of nodes, and take it from there: `srun --ntasks-per-node=1 torchrun

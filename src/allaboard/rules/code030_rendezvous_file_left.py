@@ -7,7 +7,8 @@ has left still holds that run's ranks, and the next run hangs or fails in the in
 if the job ends well.
 
 ## What to do
-Name a file on a shared file system, another one for each run, as with the job's id. Or meet by address: `env://`.
+Name a file on a shared file system, with another name in each run, such as one that contains the job's id. Or
+meet by address: `env://`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ to the collective. Nobody moves, and no timeout names the lock. That is certain 
 taken again without having been released.
 
 ## What to do
-Release the lock before the collective. Better write `with lock:` around what needs it alone.
+Release the lock before the collective. Better still, write `with lock:` around only the lines that need the
+lock.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ normalisation, and whatever else was registered as a buffer. A model that FSDP s
 Under `if rank == 0` the others do not take part: they wait in their next collective, often a barrier, which
 then pairs with this broadcast, and the job hangs. Keras' callbacks of Horovod meet all ranks in the same way,
 and so do `fit`, `evaluate` and `save` under MultiWorkerMirroredStrategy: its variables are summed up as they
-are saved. What `jax.pmap` made runs on the devices of all processes.
+are saved. A function that `jax.pmap` made runs on the devices of all processes.
 
 ## What to do
 Let all ranks run it, or call the model inside of the wrapper, `model.module(...)`, where one rank runs a DDP

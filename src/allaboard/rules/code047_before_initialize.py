@@ -1,7 +1,7 @@
 """JAX is used before `jax.distributed.initialize`.
 
 ## Why it matters
-The first question for devices, and the first array, start JAX's backend for this process alone. An
+The first query for devices, or the first array, starts JAX's backend for this process alone. An
 initialisation after it is refused ("jax.distributed.initialize() must be called before any JAX calls that
 might initialise the XLA backend"); early versions did not notice, and each process kept its own devices.
 

@@ -6,8 +6,8 @@ the others wait in the barrier first, each waits for a call that the other side 
 holds for messages: `recv` blocks until the peer has sent, and if both sides receive first, nobody sends.
 
 ## What to do
-Bring the calls of both branches into one order, or move those that both make behind the condition. Of two
-ranks that exchange messages, one sends first; `batch_isend_irecv` does both at once.
+Bring the calls of both branches into one order, or move the calls that both branches make behind the
+condition. Of two ranks that exchange messages, one sends first; `batch_isend_irecv` does both at once.
 """
 
 from __future__ import annotations

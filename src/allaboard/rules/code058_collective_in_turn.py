@@ -1,10 +1,10 @@
 """A collective is called where the ranks go in turn.
 
 ## Why it matters
-`with accelerator.main_process_first():` and its like let rank 0 run the block alone, while the others wait at
-its beginning for rank 0 to leave it. A collective inside waits for all ranks: rank 0 waits for the others in
-it, and they wait for rank 0. Under DeepSpeed's ZeRO-3, `from_pretrained` is such a call: it deals out the
-parameters to the ranks as it makes them.
+`with accelerator.main_process_first():` and similar blocks let rank 0 run the block alone, while the others
+wait at its beginning for rank 0 to leave it. A collective inside waits for all ranks: rank 0 waits for the
+others in it, and they wait for rank 0. Under DeepSpeed's ZeRO-3, `from_pretrained` is such a call: it deals
+out the parameters to the ranks as it makes them.
 
 ## What to do
 Leave inside only what rank 0 is to do before the others: a download, a cache. Call the collective after it.

@@ -1,9 +1,9 @@
 """Whether a rank enters a collective depends on a file that another rank makes at that time.
 
 ## Why it matters
-`if not os.path.exists(cache):` asks each rank at a moment of its own. Inside, rank 0 makes the file, and all
-are to wait for it in a collective. A rank that comes later finds the file already there, leaves out the
-collective, and the others wait for it, or pair with its next one.
+Each rank evaluates `if not os.path.exists(cache):` at a moment of its own. Inside the branch, rank 0 makes
+the file, and all ranks are to wait for it in a collective. A rank that comes later finds the file already
+there, leaves out the collective, and the others wait for it, or pair with its next one.
 
 ## What to do
 Put the collective behind the `if`, where every rank comes to it, and let rank 0 alone ask for the file.

@@ -192,7 +192,8 @@ number as its first argument.
 ## Why it matters
 `mp.spawn` numbers the processes of one host from 0. If the world size counts several hosts, each host has a
 rank 0, a rank 1 and so on, and the higher ranks do not exist: all wait for them, until the timeout. If the
-rank is the command line's, and the process's number plays no part, all processes of a host are one rank.
+rank comes from the command line, and the process's number is not added to it, all processes of a host are one
+rank.
 
 ## What to do
 Add the host's share: `rank = node_rank * gpus_per_host + gpu`.

@@ -109,8 +109,8 @@ RULES = {
 
 ## Why it matters
 In between-graph replication, workers share what is on the parameter servers and nothing else. Variables under
-`tf.device("/job:worker/task:1")` are that worker's own: N workers train N models, and the servers idle. So
-are those under `replica_device_setter(worker_device=...)` alone: without `cluster` it knows of no servers.
+`tf.device("/job:worker/task:1")` are that worker's own: N workers train N models, and the servers idle. The
+same is true under `replica_device_setter(worker_device=...)`: without `cluster`, it knows of no servers.
 
 ## What to do
 Build the model under `tf.train.replica_device_setter(...)`, which puts the variables on the ps job.

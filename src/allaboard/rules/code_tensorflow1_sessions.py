@@ -185,7 +185,7 @@ RULES = {
 ## Why it matters
 The variables are on the parameter servers, and all workers share them. A worker that starts, or starts again,
 sets them back to their initial values while the others train: the loss jumps, and checkpoints are lost. A
-session that nothing manages also does not wait for the chief.
+plain session does not wait for the chief, either.
 
 ## What to do
 Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores, the others wait for it.
@@ -252,8 +252,8 @@ Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`
 ## Why it matters
 Without `device_filters`, a session connects to every worker, although a worker needs the parameter servers
 only. "CreateSession still waiting for response from worker" is printed for ever if any worker is not there,
-and one that fails ends the steps of all others. MonitoredTrainingSession has the same need; this reports
-plain sessions, which nothing restarts.
+and one that fails ends the steps of all others. A MonitoredTrainingSession needs the filters, too; only plain
+sessions are reported, because nothing restarts them.
 
 ## What to do
 Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worker's own task.

@@ -231,8 +231,8 @@ ParameterServerStrategy is for the coordinator alone. Workers and parameter serv
 that branch, each makes a strategy and waits for servers that nobody starts.
 
 ## What to do
-Above the strategy, let tasks of type worker and ps start a server and join it. If they run a program of their
-own, this script is right: ignore the rule there.
+Above the strategy, let tasks of type worker and ps start a server and join it. If workers and parameter
+servers run another program, this script is right: ignore the rule there.
 """,
         check=_no_servers,
         fires_on={

@@ -255,8 +255,8 @@ RULES = {
 
 ## Why it matters
 The sampler shuffles on each rank and takes every Nth sample: the shares are distinct only if all ranks
-shuffle in the same way. With a seed of its own, or a list that each rank shuffled before, a rank's share
-overlaps with others', and some samples are never used.
+shuffle in the same way. If a rank has a seed of its own, or has shuffled the list by itself before, its share
+overlaps with those of other ranks, and some samples are never used.
 
 ## What to do
 Give all ranks one seed, and let `set_epoch` change the order.
@@ -314,9 +314,9 @@ host then has a context and a copy there, and GPU 0 runs out of memory, although
         page="""Each rank decides by itself when to stop.
 
 ## Why it matters
-The loss of a rank's own share of the validation data is another one on each rank. The first rank whose
-patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout. So
-they do if rank 0 alone sets `trainer.should_stop`, or breaks out of the loop.
+Each rank validates on its own share of the data, so its loss differs from the others'. The first rank whose
+patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout.
+The same happens if only rank 0 sets `trainer.should_stop`, or breaks out of the loop.
 
 ## What to do
 Reduce the value over all ranks before the decision, or let rank 0 decide and broadcast it.

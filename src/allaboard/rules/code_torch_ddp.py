@@ -360,8 +360,9 @@ Call the wrapper in training. `model.module(...)` is for evaluation on one rank,
 
 ## Why it matters
 DDP averages gradients by hooks on the parameters that it saw when it wrapped the model. `.cpu()` moves the
-model in place, and replaces what those hooks are on: gradients are no longer averaged, without a message,
-also after the model is back on the GPU. So it is with `model.module.cpu().state_dict()` for a checkpoint.
+model in place, and replaces the tensors to which those hooks are attached: gradients are no longer averaged,
+without a message, even after the model is back on the GPU. `model.module.cpu().state_dict()` for a checkpoint
+has the same effect.
 
 ## What to do
 Move a copy, or the tensors of `state_dict()` one by one; or wrap the model anew.

@@ -1,4 +1,4 @@
-"""All flight recorders end in the same collective, and a rank of its group has left no recorder.
+"""All flight recorders end in the same collective, and a rank of its group has left no record.
 
 ## Why it matters
 Ranks that all stand in one collective wait for somebody. If each of them has left a record, and one rank

@@ -1,9 +1,9 @@
 """A process of the job does not answer NCCL's own service (RAS).
 
 ## Why it matters
-NCCL runs a thread in every process that answers even while a collective hangs. A process that does not
-answer is stopped, gone, or cut off, and all others wait for it. After a minute without an answer NCCL
-considers it dead, and asks it no more.
+NCCL runs a thread in every process that answers even while a collective hangs. A process that does not answer
+is stopped, gone, or cut off, and all others wait for it. After a minute without an answer NCCL considers it
+dead, and no longer asks it.
 
 ## What to do
 Look at that process on its host: `ps -o pid,stat,etime -p PID` (T is stopped, Z has ended), the log of
