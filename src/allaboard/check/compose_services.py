@@ -82,10 +82,10 @@ def _copies(name: str, node: Node, material: Material) -> Iterator[Problem]:
     count = whole_number(replicas.text) if replicas is not None else None
     if replicas is None or count is None or count < 2:
         return
-    if any(words_after_program(c, _LAUNCHERS) is not None for c in material.commands):
-        return
     identity = next((material.variables[n] for n in _RANKS if n in material.variables), None)
-    if identity is None:
+    launched = any(words_after_program(c, _LAUNCHERS) is not None for c in material.commands)
+    if identity is None or launched:
+        yield from _shared_address(name, count, material)
         return
     variable = identity.origin.variable
     yield _problem(
@@ -94,6 +94,19 @@ def _copies(name: str, node: Node, material: Material) -> Iterator[Problem]:
         f"a service for each rank, with {variable} 0 to {count - 1}",
         Value(identity.text, identity.origin),
     )
+
+
+def _shared_address(name: str, count: int, material: Material) -> Iterator[Problem]:
+    """Report copies that look for rank 0 under the name that all of them have."""
+    address = material.variables.get("MASTER_ADDR")
+    if address is not None and address.text == name:
+        yield _problem(
+            f"MASTER_ADDR is {name}, which is the name of all {count} containers of this service: they find "
+            "any of them there, and not that of rank 0",
+            f"MASTER_ADDR={name}, replicas: {count}",
+            "a service of its own for rank 0, with its name as MASTER_ADDR",
+            address,
+        )
 
 
 def _problem(message: str, observed: str, correction: str, value: Value) -> Problem:

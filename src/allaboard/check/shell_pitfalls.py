@@ -85,6 +85,36 @@ def late_directives(text: str, file: str) -> Iterator[Problem]:
                 )
 
 
+_SIZE = re.compile(
+    r"#(?:SBATCH\s+(?:--nodes|-N|--ntasks|-n|--ntasks-per-node|--gres|--gpus\S*|-G|--array|-a)[= ]?"
+    r"|PBS\s+-l\s+|BSUB\s+-(?:n|R|gpu)\s+)[^#\n$]*(?P<variable>\$\{?[A-Za-z_]\w*\}?)"
+)
+_PROGRAMS = {"S": "sbatch", "P": "qsub", "B": "bsub"}
+
+
+def unexpanded_directives(text: str, file: str) -> Iterator[Problem]:
+    """Yield a problem for each directive that takes a size from a variable: no shell reads these lines
+    [sbatch(1), qsub(1B)]. What a template or another script fills in is left alone."""
+    first_command = re.search(r"^(?![ \t]*#)[ \t]*\S", text, re.M)
+    head = text[: first_command.start()] if first_command else text
+    if re.search(r"te?mpl", file, re.I) or "envsubst" in text:
+        return
+    for number, line in enumerate(head.split("\n"), 1):
+        match = _SIZE.match(line)
+        if match is None:
+            continue
+        program, variable = _PROGRAMS[line[1]], match["variable"]
+        yield Problem(
+            kind="late",
+            message=f"{program} reads {variable} in this line as text: no shell expands it",
+            observed=line.strip()[:80],
+            correction=f"a number here, or on the command line: {program} … {file}",
+            origin=Origin(
+                flag="--nodes", file=file, line=number, column=match.start("variable") + 1
+            ),
+        )
+
+
 def _late_problem(name: str, value: Value, line: int, command: str, command_line: int) -> Problem:
     origin = Origin(flag=name, file=value.origin.file, line=line, column=value.origin.column)
     text = (

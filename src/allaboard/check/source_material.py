@@ -225,7 +225,12 @@ def _is_torn_in_file(lines: list[str], torn: TornLine) -> bool:
 
 def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
-    from allaboard.check.shell_pitfalls import blank_templates, late_directives, torn_commands
+    from allaboard.check.shell_pitfalls import (
+        blank_templates,
+        late_directives,
+        torn_commands,
+        unexpanded_directives,
+    )
     from allaboard.formats.shell.nested import read_nested_scripts
     from allaboard.formats.shell.prompts import has_prompts, without_prompts
     from allaboard.formats.shell.sbatch_directives import keep_training_component
@@ -251,6 +256,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     parsed.problems += [
         *torn_commands(script, source.name),
         *late_directives(source.text, source.name),
+        *unexpanded_directives(source.text, source.name),
     ]
     material = Material(
         kind="shell",

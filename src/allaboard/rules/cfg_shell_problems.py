@@ -102,20 +102,28 @@ Remove the blank, move the comment above the command, or add the backslash.
         },
     ),
     "cfg045_late_directive": _rule(
-        page="""An `#SBATCH` line is below the first command of its script.
+        page="""An `#SBATCH` line is below the first command of its script, or takes a number from a variable.
 
 ## Why it matters
 sbatch reads its options up to the first line that is not a comment, and no further. Anything below a `set
 -e`, a `module load` or an `export` is only a comment to it: the job gets one node and one task, while
-torchrun waits for two.
+torchrun waits for two. No shell reads these lines: `--nodes=$NODES` is no number to sbatch. So it is with
+the lines of `#PBS` and `#BSUB`.
 
 ## What to do
 Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one off on purpose, write
-`##SBATCH`.
+`##SBATCH`. Give what changes from job to job on the command line: `sbatch --nodes=$NODES job.sbatch`.
 """,
         examples={
             "`#SBATCH --nodes` below the first command": _below("--nodes=2"),
             "`#SBATCH --output` below the first command": _below("--output=log"),
+            "`#SBATCH --nodes` takes its number from a variable": Problem(
+                kind="late",
+                message="sbatch reads $NODES in this line as text: no shell expands it",
+                observed="#SBATCH --nodes=$NODES",
+                correction="a number here, or on the command line: sbatch … job.sbatch",
+                origin=Origin(flag="--nodes", file="job.sbatch", line=3, column=17),
+            ),
         },
         silent_on={
             "all `#SBATCH` lines above the first command": sample_config_facts(

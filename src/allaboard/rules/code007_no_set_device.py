@@ -60,8 +60,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if any(integer(script, call_argument(c, "world_size", 3)) == 1 for c in inits):
         return
     default_use = _default_device_use(script)
-    if default_use is None:
-        return
+    home = script.enclosing_function(inits[0])
+    is_for_others = home is not None and not script.name_uses(home)
+    if default_use is None or (is_for_others and "__main__" not in facts.source):
+        return  # the script that calls it may select the GPU
     yield Claim(
         summary="every process of a host uses GPU 0: none selects a GPU of its own",
         evidence=(script.evidence_for(default_use), script.evidence_for(inits[0])),

@@ -142,6 +142,11 @@ _ACCELERATE_FSDP = (
     "from accelerate import Accelerator, FullyShardedDataParallelPlugin\n"
     "a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin())\n"
 )
+_BAR = (
+    "from accelerate import Accelerator\nfrom tqdm import tqdm\na = Accelerator()\n"
+    "bar = tqdm(range(9), disable=not a.is_main_process)\nfor x in data:\n    bar.update(1)\n"
+    "    if bar.n % 3 == 0:\n        y = a.gather_for_metrics(x)\n"
+)
 _CACHED = (
     _HEAD + "def evaluate(args, split):\n    if args.local_rank not in [-1, 0]:\n"
     "        dist.barrier()\n    if args.local_rank == 0:\n        dist.barrier()\n"
@@ -166,6 +171,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a gather by the count of a progress bar that only the main process shows": (
+            ScriptFacts(source=_BAR),
+            "gather_for_metrics is entered only where bar.n % 3 == 0: it waits for all ranks",
+        ),
         "a barrier on one rank": (
             ScriptFacts(source=_HEAD + "if rank == 0:\n    save()\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
@@ -407,6 +416,30 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a broadcast under an option that says what rank 0 does alone": ScriptFacts(
+            source=_HEAD + "if args.load_rank0_only:\n    dist.broadcast_object_list(x, 0)\n"
+        ),
+        "a barrier of Horovod where there is a rank at all": ScriptFacts(
+            source="import os\nimport horovod.torch as hvd\n"
+            "own_rank = int(os.getenv('HOROVOD_RANK', -1))\n"
+            "if hvd.is_initialized() and own_rank != -1:\n    hvd.barrier()\n"
+        ),
+        "the other ranks of Horovod join": ScriptFacts(
+            source="import horovod.torch as hvd\nif hvd.rank() == 0:\n    hvd.join()\n"
+            "else:\n    hvd.allreduce(x)\n"
+        ),
+        "rank 0 reads the state of a model that is sharded later": ScriptFacts(
+            source=_FSDP2.replace("fully_shard(model)\n", "")
+            + "if rank == 0:\n    state = get_model_state_dict(model, options=o)\n"
+            "fully_shard(model)\n"
+        ),
+        "a barrier under a second condition that is alike on all ranks": ScriptFacts(
+            source=_HEAD + "if rank == 0 and not whole or whole:\n    if whole:\n"
+            "        dist.barrier()\n"
+        ),
+        "a gather by the count of a progress bar that all ranks have": ScriptFacts(
+            source=_BAR.replace("disable=not a.is_main_process", "total=9")
+        ),
         "all ranks evaluate in a function in which rank 0 goes first": ScriptFacts(
             source=_CACHED + "evaluate(args, 'dev')\n"
         ),

@@ -184,10 +184,20 @@ def _sync_norm_after_wrapping(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _horovod_alone(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
-    if "horovod.torch" not in source or facts.is_piece or ".backward(" not in source:
+    if (
+        "horovod.torch" not in source
+        or "horovod.spark" in source
+        or facts.is_piece
+        or ".backward(" not in source
+    ):
         return
     script = read_script(facts)
-    optimizers = [c for n, c in script.calls if _OPTIMIZER.fullmatch(n)]
+    optimizers = [
+        c
+        for n, c in script.calls
+        if _OPTIMIZER.fullmatch(n)
+        and getattr(script.enclosing_function(c), "name", "") != "configure_optimizers"
+    ]
     if not script.calls_of("horovod.torch.init") or not optimizers:
         return
     first = optimizers[0]
@@ -391,6 +401,12 @@ Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_
             "the optimizer is wrapped, and the initial weights are broadcast": _HOROVOD.replace(
                 "WRAP", "hvd.DistributedOptimizer"
             ).replace("for x", "hvd.broadcast_parameters(model.state_dict(), root_rank=0)\nfor x"),
+            "the optimizer is that of Lightning, whose strategy wraps it": _HOROVOD.replace(
+                "WRAP", ""
+            ).replace(
+                "optimizer = (torch.optim.SGD(model.parameters(), lr=0.1))",
+                "def configure_optimizers(self):\n    return torch.optim.SGD(self.parameters())",
+            ),
             "the script averages the gradients itself": _HOROVOD.replace("WRAP", "").replace(
                 "    optimizer", "    hvd.allreduce_(g)\n    optimizer"
             ),

@@ -142,6 +142,18 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
     steps = JointSteps(script) if shards else None
+    if "DistributedDataParallel" in facts.source and ".backward(" in facts.source:
+        for assignment, loop in _counts_by_rank(script):
+            yield Claim(
+                summary="how many items the dataset yields depends on the rank: under DDP, the ranks with "
+                "fewer leave the others in their last backward",
+                evidence=(script.evidence_for(assignment), script.evidence_for(loop)),
+                fix="with model.join():   # around the loop over the loader; or the same number on all ranks",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(assignment),
+            )
+            return
     for shard in shards:
         scope: ast.AST = script.enclosing_function(shard) or script.tree
         statement = next((a for a in script.ancestors(shard) if isinstance(a, ast.stmt)), None)
@@ -163,7 +175,7 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _is_shard(script: Script, node: ast.expr) -> bool:
     """Return True for `files[rank::world]`, `islice(files, rank, None, world)`, `range(rank, n, world)` and
-    `array_split(files, world)[rank]`."""
+    `array_split(files, world)[rank]`. What has no end has no last round."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         first, step, end = node.slice.lower, node.slice.step, node.slice.upper
         return end is None and _takes_every(script, first, step)
@@ -178,12 +190,40 @@ def _is_shard(script: Script, node: ast.expr) -> bool:
     if script.call_name(node.func) == "itertools.islice" and len(node.args) == 4:
         end = node.args[2]
         is_whole = isinstance(end, ast.Constant) and end.value is None
-        return is_whole and _takes_every(script, node.args[1], node.args[3])
+        is_endless = _is_endless(script, node.args[0])
+        return is_whole and not is_endless and _takes_every(script, node.args[1], node.args[3])
     if ast.unparse(node.func) == "range" and len(node.args) == 3:
         return "len(" in ast.unparse(node.args[1]) and _takes_every(
             script, node.args[0], node.args[2]
         )
     return False
+
+
+def _counts_by_rank(script: Script) -> Iterator[tuple[ast.Assign, ast.For]]:
+    """Yield each number that an `if` on the rank sets, with the loop that yields so many items."""
+    for loop in [n for n in script.parents if isinstance(n, ast.For)]:
+        function = script.enclosing_function(loop)
+        if not isinstance(loop.iter, ast.Call) or ast.unparse(loop.iter.func) != "range":
+            continue
+        if getattr(function, "name", "") != "__iter__" or len(loop.iter.args) != 1:
+            continue
+        count = loop.iter.args[0]
+        for assignment in [n for n in ast.walk(function or loop) if isinstance(n, ast.Assign)]:
+            condition = script.parents.get(assignment)
+            if ast.unparse(assignment.targets[0]) != ast.unparse(count):
+                continue
+            if isinstance(condition, ast.If) and script.depends_on_rank(condition.test):
+                yield assignment, loop
+
+
+def _is_endless(script: Script, items: ast.expr) -> bool:
+    """Return True if a function of the script gives out the items in a `while True`."""
+    name = ast.unparse(items.func).rpartition(".")[2] if isinstance(items, ast.Call) else ""
+    return any(
+        isinstance(n, ast.While) and isinstance(n.test, ast.Constant) and bool(n.test.value)
+        for function in script.functions_named(name)
+        for n in ast.walk(function)
+    )
 
 
 def _takes_every(script: Script, first: ast.expr | None, step: ast.expr | None) -> bool:
@@ -323,6 +363,12 @@ _SHARE = (
     _HEAD + "mine = files[rank::world]\nfor name in mine:\n    loss = model(load(name))\n"
     "    loss.backward()\n"
 )
+_COUNTED = (
+    _HEAD
+    + "class Items(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        n = 9\n"
+    "        if dist.get_rank() == 0:\n            n = 8\n        for i in range(n):\n"
+    "            yield torch.randn(4)\nfor x in DataLoader(Items()):\n    model(x).sum().backward()\n"
+)
 _SAMPLER = (
     "from torch.utils.data import Sampler\nclass Batches(Sampler):\n    def __iter__(self):\n"
     "        batches = list(self.inner)\n"
@@ -435,6 +481,11 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
                 _SHARE.replace("files[rank::world]", "torch.split(files, ceil(n / world))[rank]"),
                 _UNEVEN,
             ),
+            "rank 0 yields fewer items of a dataset than the others": (
+                _COUNTED,
+                "how many items the dataset yields depends on the rank: under DDP, the ranks with fewer "
+                "leave the others in their last backward",
+            ),
             "a sampler gives each rank every Nth batch": (
                 _SAMPLER,
                 "this sampler gives some ranks one more than others where their number is no multiple of "
@@ -467,6 +518,18 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
             ),
             "a step of 2 that is not the number of ranks (`files[rank::2]`)": _SHARE.replace(
                 "rank::world", "rank::2"
+            ),
+            "each rank takes its share of items that have no end": _SHARE.replace(
+                "files[rank::world]", "islice(endless(), rank, None, world)"
+            ).replace(
+                "import os",
+                "from itertools import islice\ndef endless():\n    while True:\n        yield 1",
+            ),
+            "all ranks yield the same number of items": _COUNTED.replace(
+                "if dist.get_rank() == 0", "if self.short"
+            ),
+            "rank 0 yields fewer items, and the loop is joined": _COUNTED.replace(
+                "for x in", "with model.join():\n  for x in"
             ),
         },
     ),

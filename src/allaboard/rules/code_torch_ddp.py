@@ -205,8 +205,12 @@ def _aliases(script: Script, module: str) -> set[str]:
 def _trained_call(script: Script, inner: set[str], wrap: ast.Call) -> ast.Call | None:
     """Return the first call of the inner model, behind the wrapping, whose result goes into a backward."""
     for _, call in script.calls:
-        if full_name(call.func, {}) not in inner or call.lineno <= wrap.lineno:
+        name = full_name(call.func, {})
+        if name not in inner or call.lineno <= wrap.lineno:
             continue
+        home = script.enclosing_function(wrap)
+        if "." not in name and home not in (None, script.enclosing_function(call)):
+            continue  # another function's variable of that name
         if script.rank_condition(call) is not None or _is_without_gradients(script, call):
             continue
         if _reaches_backward(script, call):
@@ -337,6 +341,9 @@ Call the wrapper in training. `model.module(...)` is for evaluation on one rank,
             "the loop trains the DDP model": _HEAD
             + "model = DDP(net)\n"
             + _STEP.replace("MODEL", "model"),
+            "another function trains a model of the same name": _HEAD
+            + "def save():\n    net = make()\n    ddp = DDP(net)\n"
+            + "def fit():\n    net = make()\n    net(x).backward()\n",
             "the DDP model has taken over the name of the model": _HEAD
             + "net = make()\nnet = DDP(net)\n"
             + _STEP.replace("MODEL", "net"),

@@ -6,6 +6,7 @@ are read only for what they say about the launch: a file that was not given gets
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import msgspec
 
 from allaboard.facts import OPAQUE, Node, Value
 from allaboard.facts.configuration.script import LaunchDemands
+from allaboard.formats.python_commands import PYTHON_PROGRAM
 
 MAX_FILES = 16
 """Files that are read for one batch script."""
@@ -31,6 +33,9 @@ class LaunchedFiles:
     def demands_of(self, command: Sequence[Value]) -> LaunchDemands | None:
         """Return what the Python script of a command expects; None if there is none, or it is not found."""
         name = next((w.text for w in command if w.text.endswith(".py")), "")
+        if not name and self._runs_argument(command):
+            scripts = [g for g in self._given if g.endswith(".py")]
+            name = scripts[0] if len(scripts) == 1 else ""
         if not name or name in self._demands:
             return self._demands.get(name)
         from allaboard.formats.python.launch_demands import read_launch_demands
@@ -38,6 +43,14 @@ class LaunchedFiles:
         found = self._read(name)
         self._demands[name] = read_launch_demands(found[1], found[0]) if found else None
         return self._demands[name]
+
+    @staticmethod
+    def _runs_argument(command: Sequence[Value]) -> bool:
+        """Return True if Python runs what only the caller knows: `python $1`."""
+        return any(
+            PYTHON_PROGRAM.match(word.text) and OPAQUE in script.text
+            for word, script in itertools.pairwise(command)
+        )
 
     def config_of(self, value: Value) -> tuple[str, Node] | None:
         """Return the name and the content of a config file in YAML; None if it cannot be read."""

@@ -19,6 +19,8 @@ from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
 _COUNT = ("np", "n", "c")
+_HOST_LIST = re.compile(r"[A-Za-z][\w.-]*:\d+(?:,[\w.-]+:\d+)*")
+"""Matches a list of hosts with their slots, which is no name of a program."""
 _EACH = ("npernode", "ppn", "N", "perhost")
 _HOSTS = ("H", "host")
 _OTHER_MPI = re.compile(r"intel|impi|mpich|hydra|mvapich|OVERSUBSCRIBE", re.I)
@@ -46,6 +48,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
         values = dict(_values(flags))
         exported = dict(_exported(arguments))
         fixed = next(_fixed(arguments, flags), None)
+        bare_hosts = _hosts_without_flag(arguments)
         if values or exported or fixed is not None:
             yield PartialSpec(
                 source="mpirun",
@@ -58,6 +61,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
                         _more_than_tasks(flags, material),
                         _doubled(flags),
                         fixed,
+                        bare_hosts,
                     )
                     if p is not None
                 ),
@@ -103,6 +107,21 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
                 observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
             )
+
+
+def _hosts_without_flag(arguments: Sequence[Value]) -> Problem | None:
+    """Return a problem for hosts that stand where the program is expected: `-np 4 a:2,b:2 python`."""
+    for before, word in itertools.pairwise(arguments):
+        if PYTHON_PROGRAM.match(word.text):
+            return None
+        if not _HOST_LIST.fullmatch(word.text) or not re.fullmatch(r"[0-9]+", before.text):
+            continue
+        return launch_problem(
+            word,
+            message=f"{word.text} is taken for the program: the hosts have no -H before them",
+            correction=f"-H {word.text}",
+        )
+    return None
 
 
 def _more_than_tasks(flags: Flags, material: Material) -> Problem | None:

@@ -327,6 +327,21 @@ def shards_parameters(script: Script) -> bool:
     return script.sharding == "zero3" or any(map(_ZERO_3_PLUGIN.search, script.lines))
 
 
+def is_before_sharding(script: Script, name: str, call: ast.Call) -> bool:
+    """Return True if the state is that of a model which the same function shards only later."""
+    if not name.startswith("torch.distributed.checkpoint.state_dict.") or not call.args:
+        return False
+    model, function = ast.unparse(call.args[0]), script.enclosing_function(call)
+    shardings = [
+        c.lineno
+        for n, c in script.calls
+        if ("fully_shard" in n or n in _FSDP)
+        and model in map(ast.unparse, c.args)
+        and script.enclosing_function(c) is function
+    ]
+    return bool(shardings) and min(shardings) > call.lineno
+
+
 def joint_properties(script: Script) -> Iterator[tuple[str, ast.Call]]:
     """Yield the readings of attributes in which all processes meet, as calls at the same place."""
     if not any(name in line for name in JOINT_PROPERTIES for line in script.lines):
@@ -346,6 +361,14 @@ def enters_collective(name: str, call: ast.Call) -> bool:
         k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant) and k.arg
     }
     return flags.get("sync_dist") is True and not flags.get("rank_zero_only")
+
+
+def joins_of(name: str) -> frozenset[str]:
+    """Return the calls in which a rank takes part in this collective of Horovod by standing aside."""
+    module, _, function = name.rpartition(".")
+    if name not in HOROVOD_COLLECTIVES:
+        return frozenset()
+    return HOROVOD_COLLECTIVES if function == "join" else frozenset([f"{module}.join"])
 
 
 def is_limited_to_group(name: str, call: ast.Call) -> bool:

@@ -11,7 +11,9 @@ from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     JOINT_CONSTRUCTORS,
     enters_collective,
+    is_before_sharding,
     is_limited_to_group,
+    joins_of,
     joint_properties,
     meets_other_ranks,
 )
@@ -64,6 +66,8 @@ def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]
         condition = script.rank_condition(call)
         if condition is None or not differs_between_ranks(script, reach, condition.test):
             continue
+        if _is_alike_inside(script, call, condition) or is_before_sharding(script, name, call):
+            continue
         entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
         if not direct or name not in JOINT_CONSTRUCTORS:
             entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
@@ -78,6 +82,24 @@ def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]
                 break
 
 
+def _is_alike_inside(script: Script, call: ast.Call, condition: ast.If) -> bool:
+    """Return True for `if rank == 0 or whole:` around `if whole:`: all ranks come to what is inside."""
+    if not isinstance(condition.test, ast.BoolOp) or not isinstance(condition.test.op, ast.Or):
+        return False
+    shared = {ast.unparse(v) for v in condition.test.values if not script.depends_on_rank(v)}
+    required: set[str] = set()
+    child: ast.AST = call
+    for ancestor in script.ancestors(call):
+        if ancestor is condition:
+            break
+        if isinstance(ancestor, ast.If) and child in ancestor.body:
+            is_and = isinstance(ancestor.test, ast.BoolOp) and isinstance(ancestor.test.op, ast.And)
+            parts = ancestor.test.values if is_and else [ancestor.test]  # type: ignore[attr-defined]
+            required |= set(map(ast.unparse, parts))
+        child = ancestor
+    return bool(shared & required)
+
+
 def _is_under(script: Script, call: ast.Call, condition_text: str) -> bool:
     condition = script.rank_condition(call)
     return condition is not None and canonical_text(condition.test) == condition_text
@@ -86,7 +108,7 @@ def _is_under(script: Script, call: ast.Call, condition_text: str) -> bool:
 def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: GuardedCall) -> bool:
     # If the collective is in a function, any collective on the other way may match it.
     collectives = (
-        frozenset([guarded_call.name])
+        frozenset([guarded_call.name, *joins_of(guarded_call.name)])
         if guarded_call.inner is guarded_call.call
         else COLLECTIVE_CALLS
     )

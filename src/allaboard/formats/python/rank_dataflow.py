@@ -22,7 +22,9 @@ _RANK_NAME = re.compile(
     re.I,
 )
 _RANK_FIELD = re.compile(r"task_index|task_id|process_id")
-_FLAG_NAME = re.compile(r"is_(?:main|master|chief|world|global|local)(?:_(?:process|rank|zero))*")
+_FLAG_NAME = re.compile(
+    r"is_(?:main|master|chief|world|global|local)(?:_(?:main|process|rank|zero))*"
+)
 _RANK_VARIABLE = re.compile(
     "|".join(n for field in ("rank", "local_rank", "node_rank") for n in variables_of(field))
 )
@@ -148,8 +150,19 @@ class RankDataflow:
             else ""
         )
 
+    def _counts_on_some_ranks(self, node: ast.Attribute) -> bool:
+        """Return True for the count of a progress bar that is disabled on other ranks, where it stays 0."""
+        if node.attr != "n" or not isinstance(node.value, (ast.Name, ast.Attribute)):
+            return False
+        bar = self.sole_value(node.value)
+        if not isinstance(bar, ast.Call) or _last_name(bar.func) not in ("tqdm", "trange"):
+            return False
+        return any(k.arg == "disable" and self.depends_on_rank(k.value) for k in bar.keywords)
+
     def _name_kind(self, node: ast.Name | ast.Attribute) -> str:
         name, last_part = ast.unparse(node), _last_name(node)
+        if isinstance(node, ast.Attribute) and self._counts_on_some_ranks(node):
+            return "number"
         scopes = self._scopes.get(node, (None,)) if isinstance(node, ast.Name) else (None,)
         for scope in reversed(scopes):
             if (scope, name) in self._values:

@@ -28,6 +28,8 @@ _RANK = re.compile(
     r"|process_id|_is_leader|node_id|args\.should_save|args\.should_log",
     re.I,
 )
+_OPTION = re.compile(r"[\w.]*(?:rank|process)\w*_only\b(?!\.)", re.I)
+"""Matches flags that say what one rank alone is to do (`load_rank0_only`): all ranks have the same value."""
 _USUAL_OBJECTS = {"accelerator": "accelerate.Accelerator", "fabric": "lightning.Fabric"}
 """Names under which everybody passes these objects to functions, and what made them."""
 _STRATEGY = re.compile(r"tensorflow\.distribute\.(?:\w+\.)*\w*Strategy\(\)")
@@ -276,7 +278,9 @@ class Script:
         return self._rank_tests[test]
 
     def _test_asks_rank(self, test: ast.expr) -> bool:
-        text = ast.unparse(test)
+        if isinstance(test, ast.BoolOp):
+            return any(map(self.depends_on_rank, test.values))
+        text = _OPTION.sub("", ast.unparse(test))
         is_named_rank = bool(_RANK.search(text)) and not re.fullmatch(
             r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
         )
