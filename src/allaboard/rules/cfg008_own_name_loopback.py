@@ -75,7 +75,7 @@ RULE = Rule(
         )
     },
     silent_on={
-        "the same host in a job on one node": sample_config_facts(
+        "a Debian host that has its own name at 127.0.1.1, in a job on one node": sample_config_facts(
             master_addr="node0", nnodes="1", host=_DEBIAN
         ),
         "GLOO_SOCKET_IFNAME chooses the interface `eth0`": sample_config_facts(

@@ -52,7 +52,7 @@ RULE = Rule(
         "a cluster of parameter servers, workers and a chief": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"], "chief": ["c:1"]}, task=("worker", 0)
         ),
-        "the same cluster in a TensorFlow 1 script, which needs no chief": sample_config_facts(
+        "parameter servers and workers in a TensorFlow 1 script, which needs no chief": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"]}, source="literal"
         ),
     },

@@ -246,7 +246,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a script that starts another script between its two TF_CONFIGs": ScriptFacts(
+        "a script that sets TF_CONFIG, starts a process, and sets TF_CONFIG again": ScriptFacts(
             source=_TWO.replace("# then", "Popen(['python', 'w.py'])")
         ),
         "a TF_CONFIG in each of two branches, of which one runs": ScriptFacts(

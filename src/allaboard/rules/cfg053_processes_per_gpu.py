@@ -185,7 +185,9 @@ RULE = Rule(
         "a container without a limit for GPUs": _job("4", ""),
         "a container with a limit of 0 GPUs": _job("4", "0"),
         "`--backend=gloo`, which does not need GPUs": _job("4", "1", *_TORCHRUN, "--backend=gloo"),
-        "the variable BACKEND=gloo": _job("4", "1", env={"BACKEND": "gloo"}),
+        "BACKEND=gloo in the environment, which does not need GPUs": _job(
+            "4", "1", env={"BACKEND": "gloo"}
+        ),
         "processes that share a GPU by NVIDIA's MPS": _job(
             "4", "1", env={"CUDA_MPS_PIPE_DIRECTORY": "/mps"}
         ),

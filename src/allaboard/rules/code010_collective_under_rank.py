@@ -510,7 +510,7 @@ RULE = Rule(
             + "def agree(rank, size):\n    dist.broadcast(flag, 0)\n    return flag.item()\n"
             "if agree(rank, size):\n    dist.barrier()\n"
         ),
-        "only its members create a group, with `use_local_synchronization=True`": ScriptFacts(
+        "a group that its members alone create, with `use_local_synchronization=True`": ScriptFacts(
             source=_HEAD + "if rank < 2:\n"
             "    pair = dist.new_group([0, 1], use_local_synchronization=True)\n"
         ),
@@ -551,11 +551,11 @@ RULE = Rule(
         "a barrier after the branch of one rank": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    save()\ndist.barrier()\n"
         ),
-        "the others enter a barrier before the loading, and rank 0 after it": ScriptFacts(
+        "the other ranks enter a barrier before they load, and rank 0 after it has loaded": ScriptFacts(
             source=_HEAD + "if rank != 0:\n    dist.barrier()\nload()\n"
             "if rank == 0:\n    dist.barrier()\n"
         ),
-        "the others enter a barrier before they return, and rank 0 after that": ScriptFacts(
+        "the other ranks enter a barrier and return, and rank 0 enters the next barrier": ScriptFacts(
             source=_HEAD + "def main():\n    if rank != 0:\n        dist.barrier()\n"
             "        return\n    dist.barrier()\n"
         ),
@@ -582,7 +582,7 @@ RULE = Rule(
             source=_HEAD + "def receive(x):\n    dist.broadcast(x, 0)\n"
             "if rank == 0:\n    dist.broadcast(x, 0)\nelse:\n    receive(x)\n"
         ),
-        "the others enter a barrier in a function, and rank 0 in a later branch": ScriptFacts(
+        "the other ranks enter a barrier in a function, and rank 0 in a later branch": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\n"
             "if rank != 0:\n    meet()\nload()\nif rank == 0:\n    dist.barrier()\n"
         ),
@@ -591,7 +591,7 @@ RULE = Rule(
             + "def save(x, sync):\n    write(x)\n    if sync:\n        dist.barrier()\n"
             "if rank == 0:\n    save(x, False)\n"
         ),
-        "a function that an argument makes return before its all_reduce": ScriptFacts(
+        "a function that returns before its all_reduce because of an argument": ScriptFacts(
             source=_HEAD + "def mean(x, alone=False):\n    if alone:\n        return x\n"
             "    dist.all_reduce(x)\nif rank == 0:\n    mean(x, alone=True)\n"
         ),

@@ -260,7 +260,7 @@ RULE = Rule(
             ScriptFacts(source=_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),
-        "the step is a function, and the handler around its call goes on": (
+        "the step is a function, and the handler around its call takes the next batch": (
             ScriptFacts(source=_STEP_FUNCTION.replace("HANDLER", "continue")),
             "an exception in the training step is swallowed, and this rank goes on without its peers",
         ),

@@ -100,11 +100,11 @@ RULE = script_rule(
     page="",
     check=_in_turn,
     fires_on={
-        "a model is loaded under ZeRO-3 in the block": (
+        "a model is loaded under ZeRO-3 in a `main_process_first` block": (
             _ZERO_3 + "    model = AutoModel.from_pretrained(name)\n",
             f"AutoModel.from_pretrained under ZeRO-3 waits for all ranks{_WAITS}",
         ),
-        "`wait_for_everyone` in the block": (
+        "`wait_for_everyone` in a `main_process_first` block": (
             _HEAD + "a = Accelerator()\nwith a.main_process_first():\n    a.wait_for_everyone()\n",
             f"wait_for_everyone waits for all ranks{_WAITS}",
         ),
@@ -114,7 +114,7 @@ RULE = script_rule(
             "with a.main_process_first():\n    build()\n",
             f"wait_for_everyone in line 6 waits for all ranks{_WAITS}",
         ),
-        "`accelerator.prepare` in the block": (
+        "`accelerator.prepare` in a `main_process_first` block": (
             _HEAD + "a = Accelerator()\nwith a.main_process_first():\n    m = a.prepare(m)\n",
             f"prepare waits for all ranks{_WAITS}",
         ),

@@ -314,7 +314,7 @@ part of the gradient by another factor. FSDP's own `clip_grad_norm_` takes the n
             "FSDP with the strategy NO_SHARD": _CLIPPED.replace(
                 "FSDP(model)", "FSDP(model, S.NO_SHARD)"
             ),
-            "another model is clipped": _CLIPPED.replace("_(model.", "_(head."),
+            "the gradients of another model are clipped": _CLIPPED.replace("_(model.", "_(head."),
             "the model is clipped only if it is not FSDP": _CLIPPED.replace(
                 "    torch.nn", "    if not isinstance(model, FSDP):\n        torch.nn"
             ),

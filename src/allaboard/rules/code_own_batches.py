@@ -435,7 +435,7 @@ Go through the step on every rank, with a loss that is zero and uses all paramet
             "a smaller last batch is skipped, on all ranks": _LOOP.replace(
                 "TEST", "len(images) < 32"
             ),
-            "the ranks sum up their boxes before they decide": _LOOP.replace(
+            "the ranks add up their numbers of boxes before they decide": _LOOP.replace(
                 "    if TEST", "    n = sum_over_ranks(reduce(boxes))\n    if len(boxes) == 0"
             ),
             "a model that DDP does not wrap": _LOOP.replace("DDP(net)", "net").replace(
