@@ -196,3 +196,27 @@ def test_who_holds_the_other_end_of_a_connection_is_named() -> None:
     grpc = Frame("/v/lib/python3.11/site-packages/grpc/_channel.py", 1160, "_blocking")
     text = of_two(grpc, OWN, sockets=(end,), connected=(held,))
     assert "it is connected to 127.0.0.1:50077 (pid 77 serve.py), which is no rank" in text
+
+
+def test_a_worker_of_tensorflow_1_whose_input_never_comes() -> None:
+    run = Frame(
+        "/v/lib/python3.11/site-packages/tensorflow/python/client/session.py",
+        1,
+        "_call_tf_sessionrun",
+    )
+
+    def last_words(other_cpu: float) -> str:
+        people = []
+        for index, cpu in enumerate((0.0, other_cpu)):
+            stack = Stack(frames=(run, OWN), taken_at=10.0, samples=5, span=2.0)
+            who = Who(index=index, host="h", pid=100 + index)
+            member = Member(who=who, worker=index, phase=Phase.TRAINING, stack=stack, cpu=cpu)
+            people.append(Present(member=member))
+        return diagnose_processes([HostLook(host="h", now=12.0, present=tuple(people))]).conclusion
+
+    text = last_words(0.4)
+    assert text.startswith(
+        "waiting: pid 100 stands still in Session.run (train.py:9 in main) while"
+    )
+    assert "a queue whose queue runners were not started" in text
+    assert "Session.run" not in last_words(0.0), "all of them wait, maybe for a server"

@@ -88,3 +88,43 @@ def until(pids: list[int]) -> list[LockWait]:
         found = [w for w in lock_waits() if w.waiter in pids]
         if len(found) == len(pids) or time.monotonic() > end:
             return sorted(found, key=lambda w: w.waiter)
+
+
+OPENS = """
+import sys, time
+file = open(sys.argv[1]) if sys.argv[1] else None
+print("opened", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_process_that_may_ask_again_and_again(tmp_path: Path) -> None:
+    """It has open what another one has locked; or nothing, and one lock alone can be the one."""
+    path = tmp_path / "runs.db"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        asking, other = open_file(str(path)), open_file("")
+        try:
+            own = os.getpid()
+            found = lock_waits(members=[own, asking.pid, other.pid])
+            assert [w for w in found if w.waiter in (own, asking.pid, other.pid)] == [
+                LockWait(asking.pid, (own,), str(path), polls=True, has_open=True),
+                LockWait(other.pid, (own,), str(path), polls=True, has_open=False),
+            ]
+            # Nobody of the members holds it: it is no lock of theirs.
+            assert not any(w.waiter == other.pid for w in lock_waits(members=[other.pid]))
+        finally:
+            for process in (asking, other):
+                process.communicate()
+    assert not any(w.waiter == asking.pid for w in lock_waits(members=[own, asking.pid]))
+
+
+def open_file(path: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPENS, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "opened\n"
+    return process

@@ -247,7 +247,9 @@ class CommandExecutor:
                 )
         boxes = self._watcher.boxes
         self.events.append(
-            LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in boxes))
+            LockWaitsSampled(
+                waits=tuple(w for w in lock_waits(members=list(boxes)) if w.waiter in boxes)
+            )
         )
 
     def _own_pids(self, now: float, pids: tuple[int, ...]) -> tuple[int, ...]:

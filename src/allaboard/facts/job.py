@@ -27,6 +27,11 @@ class LockWait(msgspec.Struct, frozen=True):
     """Pids on its host that hold the lock."""
     path: str
     """The file."""
+    polls: bool = False
+    """True if the kernel does not know of the wait: the holders have locked a file that this process may be
+    asking for again and again."""
+    has_open: bool = False
+    """True if a process that may be asking has that file open."""
 
 
 class WorldWait(msgspec.Struct, frozen=True, kw_only=True):

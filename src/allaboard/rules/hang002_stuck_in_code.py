@@ -104,6 +104,10 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(
     sample_stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),)
 )
+_KEY = msgspec.structs.replace(
+    sample_stack(Frame("/home/u/train.py", 33, "wait_for_eval", "store.wait(['eval'])"), USER),
+    awaited_end="an answer from 127.0.0.1:29500",
+)
 _RUN = Op("Session.run", 41, 90.0)
 _IN_RUN = ps_member("worker", 0, op=_RUN, stack=sample_stack(USER))
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
@@ -181,6 +185,15 @@ RULE = Rule(
                 waiting_member(2),
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
+        ),
+        "a worker waits for a key of a store that nobody has set": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_KEY),
+                waiting_member(2),
+            ),
+            "worker 1 is stuck at train.py:33 in wait_for_eval waiting for a key of the store at "
+            "127.0.0.1:29500 that nobody has set while the others wait for it",
         ),
         "an endless loop that gets little CPU": (
             stalled_job(

@@ -8,7 +8,8 @@ or itself waits in a collective, it silently blocks this rank and thereby the jo
 Look at the holder, if the kernel knows it: `ps -fp PID`, or `lslocks`. If the holder is a rank of this job,
 it holds the lock across a collective: release the lock before the collective. A lock that a dead host left on
 a network file system must be removed by hand. A process that opens a file twice and locks it twice waits for
-itself: `flock` locks the open file, not the process.
+itself: `flock` locks the open file, not the process. A database in a file (SQLite) is locked from the first
+write to the `commit()`: commit before a collective.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import command_on_host, name_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
+from allaboard.analysis.stalls.lock_polls import find_lock_wait
 from allaboard.analysis.stalls.stall import Stall, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
@@ -40,7 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if stall is None or not stall.waiting:
         return
     for absent_member in stall.absent:
-        wait = next((w for w in view.lock_waits if w.waiter == absent_member.event_key), None)
+        wait = find_lock_wait(view, absent_member)
         if (
             absent_member.is_stopped
             or not _waits_for_lock(view, absent_member, wait)
@@ -61,7 +63,7 @@ def _waits_for_lock(view: JobView, member: Member, wait: LockWait | None) -> boo
 def _is_deadlock(stall: Stall, member: Member, wait: LockWait | None) -> bool:
     """Return True if every holder of the lock waits for this member, or is this member: then none can release
     it."""
-    if wait is None or classify_stack(member.stack) is not Spot.FILE_LOCK:
+    if wait is None or wait.polls or classify_stack(member.stack) is not Spot.FILE_LOCK:
         return False
     blocked_pids = {m.who.pid for m in (*stall.waiting, member) if m.who.host == member.who.host}
     return bool(wait.holders) and blocked_pids.issuperset(wait.holders)
@@ -157,6 +159,9 @@ def _advise_own_lock(member: Member, path: str, user_frame: Frame | None) -> str
 
 
 _LINE = Frame("/home/u/train.py", 20, "cached", "fcntl.flock(file, fcntl.LOCK_EX)")
+_INSERT = Frame(
+    "/home/u/train.py", 20, "record", "conn.execute('insert into losses values (?)', row)"
+)
 _ELSEWHERE = 1 << 32 | 101
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -214,8 +219,30 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
+        "a worker asks a database again and again that another one has locked": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_INSERT)),
+                waiting_member(2),
+                lock_waits=(LockWait(101, (100,), "/tmp/runs.db", polls=True, has_open=True),),
+            ),
+            "worker 1 waits for the file lock /tmp/runs.db, held by worker 0, at train.py:20 in record; the "
+            "holder and the others wait for it",
+        ),
     },
     silent_on={
+        "a worker is stuck elsewhere, and another one has locked a file that it has open": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER)),
+            waiting_member(2),
+            lock_waits=(LockWait(101, (100,), "/tmp/runs.db", polls=True, has_open=True),),
+        ),
+        "a worker is stuck in a call of a database, and another one has locked another file": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_INSERT)),
+            waiting_member(2),
+            lock_waits=(LockWait(101, (100,), "/tmp/cache.lock", polls=True),),
+        ),
         "a process outside the job waits for a lock": stalled_job(
             waiting_member(0),
             waiting_member(1),

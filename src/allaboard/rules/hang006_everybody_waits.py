@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import PurePath
 
 import msgspec
 
@@ -132,9 +133,12 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
         for m in mutual_wait.waiting
         if m.op is not None and (_call_name(m) in RECEIVES | SENDS or parse_message(m.op.name))
     ]
+    if not in_messages and calls <= RECEIVES | SENDS:
+        in_messages = list(mutual_wait.waiting)
     if in_messages:
         sides = ", ".join(
-            f"rank {m.who.rank}'s {m.op.name}" for m in in_messages[:MAX_NAMED_RANKS] if m.op
+            f"rank {m.who.rank}'s {m.op.name if m.op is not None else _placed_call(m)}"
+            for m in in_messages[:MAX_NAMED_RANKS]
         )
         return (
             f"look for the other side of {sides}: the two must name each other, with the same tag"
@@ -181,6 +185,12 @@ def _advice_on_own_collective(mutual_wait: MutualWait) -> str:
     return ""
 
 
+def _placed_call(member: Member) -> str:
+    """Return the call that the stack shows, with its line, as "send (train.py:41)"."""
+    user = member.stack.user if member.stack is not None else None
+    return _call_name(member) + (f" ({PurePath(user.file).name}:{user.line})" if user else "")
+
+
 def _call_name(member: Member) -> str:
     """Return the name of the call in which the member is, without the rank and tag of a message."""
     if member.op is None:
@@ -196,6 +206,7 @@ _FORWARD = Frame(
     "_distributed_broadcast_coalesced",
 )
 _RECV = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2764, "recv")
+_SEND = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2700, "send")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -248,6 +259,13 @@ RULE = Rule(
                     )
                     for r in range(2)
                 )
+            ),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "one rank sends and the other receives, but not from it, as their stacks show": (
+            stalled_job(
+                waiting_member(0, op=None, stack=sample_stack(_SEND, USER)),
+                waiting_member(1, op=None, stack=sample_stack(_RECV, USER)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),

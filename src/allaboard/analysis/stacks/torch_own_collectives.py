@@ -21,6 +21,10 @@ _DDP_ADVICE = (
 _SYNC_BATCH_NORM_ADVICE = (
     f"{LET_ALL_RUN_IT}, or model.eval() and model.module(...) where one rank runs the model alone"
 )
+_JOIN_ADVICE = (
+    "call no collective within the Join block but those of the model: a rank whose batches have ended "
+    "answers those alone; keep an all_reduce for logging outside, or give all ranks as many batches"
+)
 _DDP_FILE = "torch/nn/parallel/distributed.py"
 _FSDP2 = "torch/distributed/(?:fsdp/_fully_shard|_composable/fsdp)"
 TORCH_COLLECTIVES: tuple[OwnCollective, ...] = (
@@ -29,7 +33,10 @@ TORCH_COLLECTIVES: tuple[OwnCollective, ...] = (
          "|_sync_params(?:_and_buffers)?|_find_common_rank|_check_and_sync_module_buffers",
          "DDP's broadcast of buffers", _DDP_ADVICE),
     OwnCollective(_DDP_FILE,
-         "_match_.*|_sync_final_model|_check_global_requires_backward_grad_sync"
+         "_match_.*|_sync_final_model",
+         "Join's answer to the model's collectives, after its own last batch", _JOIN_ADVICE),
+    OwnCollective(_DDP_FILE,
+         "_check_global_requires_backward_grad_sync"
          "|_delayed_all_reduce_hook|_fire_reducer_autograd_hook",
          "DDP's reduction of gradients", _DDP_ADVICE),
     OwnCollective("torch/distributed/utils.py",

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from allaboard.facts import Evidence, Member
 
 _NAME_SERVER = "name server "
 _NAMED_PIPE = "named pipe "
+_STORE_CALL = re.compile(r"\b(\w{0,40}store)\w{0,8}\.(?:wait|get|multi_get)\s*\(")
+"""A wait for keys of a store of PyTorch, in C: only the source line shows it."""
 
 
 def awaited_end_clause(member: Member) -> str:
     """Return ``waiting for an answer from 10.0.0.5:443``; "" if it is not known."""
     end = member.stack.awaited_end if member.stack is not None else ""
+    if end and _store_call(member):
+        return f"waiting for a key of the store at {end.rpartition(' ')[2]} that nobody has set"
     return f"waiting for {end}" if end else ""
+
+
+def _store_call(member: Member) -> re.Match[str] | None:
+    leaf = member.stack.frames[0] if member.stack is not None and member.stack.frames else None
+    return _STORE_CALL.search(leaf.text) if leaf is not None and leaf.is_user else None
 
 
 def awaited_end_evidence(members: Sequence[Member]) -> tuple[Evidence, ...]:
@@ -26,9 +36,15 @@ def awaited_end_evidence(members: Sequence[Member]) -> tuple[Evidence, ...]:
 
 
 def awaited_end_advice(members: Sequence[Member]) -> str:
-    """Return what to do about the first name server or pipe that one of them waits for; "" for none."""
+    """Return what to do about the first name server, pipe or key of a store that one of them waits for; ""
+    for none."""
     for member in members:
         end = member.stack.awaited_end if member.stack is not None else ""
+        if end and (call := _store_call(member)):
+            return (
+                f"see which rank should set this key ({call[1]}.set), whether it has come there, and whether "
+                "both write the key alike; what serves the store only keeps it"
+            )
         if _NAME_SERVER in end:
             server = end.partition(_NAME_SERVER)[2]
             return (

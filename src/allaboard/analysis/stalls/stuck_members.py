@@ -13,6 +13,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import awaits_child
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.failing_checkpoint import find_failing_checkpoint
+from allaboard.analysis.stalls.lock_polls import polls_for_lock
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
     MOVING_BYTES_PER_S,
@@ -75,6 +76,7 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
         is_in_short_pause(view, member)
         or _awaits_recent_child(view, member)
         or _is_preparing(view, member)
+        or polls_for_lock(view, member)
     ):
         return None
     if _is_in_long_library_call(member):

@@ -34,7 +34,11 @@ def why_no_finding(
     is_complete = not departed_lines and not unreachable and not any(p.why for p in ranks)
     if is_complete and not any(p.starved for p in ranks):
         members = [p.member for p in ranks]
-        wait = _describe_kept(members) or _describe_waiters(members, ranks, look_count)
+        wait = (
+            _describe_kept(members)
+            or _describe_left_session(members)
+            or _describe_waiters(members, ranks, look_count)
+        )
         if len(ranks) == 1:
             wait = _describe_kept(members) or describe_waiting_launcher(ranks[0])
         if wait:
@@ -93,6 +97,30 @@ def _describe_kept(members: Sequence[Member]) -> str:
             "before it waits for their end (join)"
         )
     return "; ".join(clauses[:MAX_SHOWN_PEERS])
+
+
+def _describe_left_session(members: Sequence[Member]) -> str:
+    """Return which workers of TensorFlow 1 stand still in a step while another one trains on, so that none of
+    the servers keeps them; "" if there are none."""
+    in_session = [m for m in members if _is_in_session_step(m)]
+    still = [m for m in in_session if _stands_still(m) and m.cpu < IDLE_CORES]
+    if not still or not any(m.cpu >= PAUSED_CORES for m in in_session):
+        return ""
+    verb, its = ("stand", "their") if len(still) > 1 else ("stands", "its")
+    return (
+        f"{name_first_members(still)} {verb} still in Session.run{_at_own_code(still[0])} while another "
+        f"worker goes on, so that the servers answer: {its} step waits for its input, for example a queue "
+        "whose queue runners were not started or have ended, or for the gradients of others if the optimizer "
+        "is synchronous"
+    )
+
+
+def _is_in_session_step(member: Member) -> bool:
+    frames = member.stack.frames if member.stack is not None else ()
+    return any(
+        f.function == "_call_tf_sessionrun" and "/tensorflow/python/client/" in f.file
+        for f in frames
+    )
 
 
 def _describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_count: int) -> str:

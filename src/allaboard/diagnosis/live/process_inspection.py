@@ -143,7 +143,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
             )
             for p in pids
         ),
-        lock_waits=lock_waits(),
+        lock_waits=lock_waits(members=pids),
         listeners=tuple(dict.fromkeys(a for p in one_per_network for a in listening_addresses(p))),
         addresses=tuple(dict.fromkeys(a for p in one_per_network for a in own_addresses(p))),
     )
