@@ -28,8 +28,11 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
-from allaboard.analysis.stalls.left_threads import left_threads_advice, left_threads_clause
-from allaboard.analysis.stalls.lock_kind import describe_wait
+from allaboard.analysis.stalls.lock_kind import (
+    describe_wait,
+    left_threads_advice,
+    left_threads_clause,
+)
 from allaboard.analysis.stalls.stall import find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule

@@ -1,11 +1,12 @@
-"""Description of a wait inside a process, by the function of the standard library at the lock."""
+"""Description of a wait inside a process, by the function of the standard library at the lock; and of the
+threads that keep a process whose script has come to its end. Pure."""
 
 from __future__ import annotations
 
 import re
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.facts import Stack
+from allaboard.facts import Frame, Member, Stack
 
 _THREADING = re.compile(r"python3[^/]*/threading\.py$")
 _WAITERS = (
@@ -22,6 +23,8 @@ _WAITERS = (
     (_THREADING, "join", "waiting for a thread to end"),
 )
 
+MAX_SHOWN_THREADS = 3
+"""Places of threads that are named."""
 _FEEDER_FILE = re.compile(r"python3[^/]*/multiprocessing/queues\.py$")
 UNREAD_QUEUE = "at its end, and waiting until somebody reads what it has put into a queue"
 """What a process does whose queue of multiprocessing is not read: its end waits for the queue's thread."""
@@ -46,3 +49,29 @@ def describe_wait(stack: Stack | None) -> str:
         wait_depth += frame.function == "wait" and _THREADING.search(frame.file) is not None
     # Event.wait is in Condition.wait.
     return {1: "waiting for a condition", 2: "waiting for an event"}.get(wait_depth, str(position))
+
+
+def left_threads(member: Member) -> tuple[Frame, ...]:
+    """Return where the threads are that the interpreter waits for at its end; () if it is not there, or they
+    were not seen."""
+    if member.stack is None or classify_stack(member.stack) is not Spot.LEAVING:
+        return ()
+    return member.stack.other_thread_frames[:MAX_SHOWN_THREADS]
+
+
+def left_threads_clause(member: Member) -> str:
+    """Return for what its interpreter waits, with these places; "" if there are none."""
+    places = ", ".join(map(str, left_threads(member)))
+    return f"at its end, and waits for its other threads ({places})" if places else ""
+
+
+def left_threads_advice(member: Member) -> str:
+    """Return what to do about them, "" if there are none. A daemon among them does not keep the process, but
+    neither can it be told from the others."""
+    frames = left_threads(member)
+    if not frames:
+        return ""
+    return (
+        f"end the thread that is at {frames[0].file}:{frames[0].line} (send it what ends its loop), or start "
+        "it with daemon=True"
+    )

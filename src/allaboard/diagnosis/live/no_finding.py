@@ -9,8 +9,12 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
-from allaboard.analysis.stalls.left_threads import left_threads_advice, left_threads_clause
-from allaboard.analysis.stalls.lock_kind import UNREAD_QUEUE, describe_wait
+from allaboard.analysis.stalls.lock_kind import (
+    UNREAD_QUEUE,
+    describe_wait,
+    left_threads_advice,
+    left_threads_clause,
+)
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.diagnosis.live.waiting_launcher import describe_waiting_launcher
