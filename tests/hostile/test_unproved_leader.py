@@ -64,7 +64,7 @@ def test_a_refusal_that_nobody_proved_is_never_certain() -> None:
             return await knock(rally.port, Identity("job=1", b"mine", "h1", 1, "127.0.0.1:1"))
 
     assert asyncio.run(main()) == "no-secret"
-    view, _ = net015_turned_away.RULE.fires_on["another secret"]
+    view, _ = net015_turned_away.RULE.fires_on["this host does not know the job's secret"]
     assert isinstance(view, JobView) and view.call is not None and view.call.answer is Answer.OTHER
     from msgspec.structs import replace
 

@@ -7,8 +7,7 @@ JAX for five minutes, after which it aborts. None of them says which worker is m
 ## What to do
 Find out whether anything starts it. The world size may be larger than the number of processes that are
 started, a rank may be computed wrongly, the launcher may have been given too few hosts, or a batch script may
-start the program without `srun`. `--timeout` sets
-how long to wait for a worker that has not been seen at all.
+start the program without `srun`. `--timeout` sets how long to wait for a worker that has not been seen at all.
 """
 
 from __future__ import annotations
@@ -234,13 +233,13 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "world size too large": (
+        "only three of four ranks were started": (
             gathering_job(
                 arrived_member(0, 4), arrived_member(1, 4), arrived_member(2, 4), now=121.0
             ),
             "rank 3 has not joined (3 of 4 have)",
         ),
-        "in a batch script, without srun": (
+        "a batch script starts the program without srun": (
             led_job(
                 arrived_member(0, 8),
                 outside_step="SLURM_NTASKS=8, no SLURM_STEP_ID",
@@ -250,11 +249,11 @@ RULE = Rule(
             "rank 1, 2, 3, 4, 5, 6, 7 have not joined (1 of 8 have): a batch script is one task, and srun "
             "starts the others",
         ),
-        "with --observe": (
+        "one of three ranks is missing under `--observe`": (
             gathering_job(*_INSIDE, now=121.0),
             "rank 2 has not joined (2 of 3 have)",
         ),
-        "a task of a cluster": (
+        "a parameter server of the cluster was not started": (
             gathering_job(
                 *(
                     arrived_member(r, declared=sample_declaration(r, cluster=_TASKS))
@@ -264,35 +263,35 @@ RULE = Rule(
             ),
             "ps 0 (b:1) has not joined (2 of 3 have)",
         ),
-        "it was rejected: no secret here": (
+        "a host was rejected: it has a secret, and the leader has none": (
             led_job(arrived_member(0, 2), knocks=(_AWAY,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has a job secret, but the "
             "leader was given none",
         ),
-        "it was rejected: no certificate": (
+        "a host was rejected: it has no certificate, and the job uses TLS": (
             led_job(arrived_member(0, 2), knocks=(_BARE,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has no certificate, and "
             "here one is wanted",
         ),
-        "it was rejected: another job id": (
+        "a host was rejected: it has another job id": (
             led_job(arrived_member(0, 2), knocks=(_OTHER,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it belongs to job 41, this is 42",
         ),
-        "a rejected worker of another job has a rank that is here": (
+        "a worker of another job was rejected, whose rank has already joined here": (
             led_job(*(arrived_member(r, 3) for r in (0, 1)), knocks=(_OTHER,), now=121.0),
             "rank 2 has not joined (2 of 3 have)",
         ),
-        "with --coordinator": (
+        "one of three ranks is missing in a job with `--coordinator`": (
             led_job(
                 *(arrived_member(r, 3) for r in (0, 1)), place="etcd://node9:2379/a", now=121.0
             ),
             "rank 2 has not joined (2 of 3 have)",
         ),
-        "the launcher ended the others": (
+        "the launcher ended the workers that waited in init": (
             gathering_job(arrived_member(0, exit=Exit(ended_at=69.0)), arrived_member(2), now=70.0),
             "rank 1 has not joined; worker 0 waited in init until the launcher ended it",
         ),
-        "the first host never starts, and the others of a batch job meet without it": (
+        "the first host never starts, and the other hosts meet without it": (
             led_job(
                 *(
                     arrived_member(
@@ -311,7 +310,7 @@ RULE = Rule(
             ),
             "rank 0 (node0:29500) has not joined (2 of 3 have)",
         ),
-        "started over ssh": (
+        "one of three ranks that `--hosts` starts over ssh is missing": (
             gathering_job(
                 *(
                     arrived_member(
@@ -325,14 +324,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "with --observe, and other hosts cannot be seen": led_job(*_INSIDE, now=121.0),
-        "with --observe, and a live worker has yet to join": gathering_job(
+        "under `--observe`, ranks on other hosts cannot be seen": led_job(*_INSIDE, now=121.0),
+        "under `--observe`, a live worker has yet to join": gathering_job(
             *_INSIDE, coming_member(2), now=121.0
         ),
-        "before the timeout": gathering_job(
+        "the others have waited for 59 seconds, less than the timeout": gathering_job(
             arrived_member(0, 4), arrived_member(1, 4), arrived_member(2, 4), now=119.0
         ),
-        "the missing worker is alive, in user code": gathering_job(
+        "the missing worker is alive, in user code, which JOIN002 reports": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2), now=500.0
         ),
     },

@@ -82,19 +82,19 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "loads its data": (
+        "a worker still loads its data after the timeout": (
             gathering_job(
                 arrived_member(0), arrived_member(1), coming_member(2, stack=_LOADING), now=121.0
             ),
             "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
-        "asleep for four seconds": (
+        "a worker is asleep, and the others have waited for four seconds": (
             gathering_job(
                 arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP), now=64.0
             ),
             "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
-        "bounded by --timeout-hard": (
+        "the others have waited longer than `--timeout-hard` allows": (
             gathering_job(
                 arrived_member(0), coming_member(1), arrived_member(2), now=90.0, timeout_hard=20.0
             ),
@@ -102,28 +102,28 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "before the timeout, and it computes": gathering_job(
+        "a worker computes, and the others have waited for 40 seconds, less than the timeout": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2, cpu=0.9), now=100.0
         ),
-        "asleep, and the others have just joined": gathering_job(
+        "a worker is asleep, and the others have waited for 3.5 seconds": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP), now=63.5
         ),
-        "awake two seconds ago": gathering_job(
+        "a worker was awake two seconds ago": gathering_job(
             arrived_member(0),
             arrived_member(1),
             coming_member(2, **_ASLEEP | {"os_state_since": 63.0, "stack": None}),
             now=65.0,
         ),
-        "it computes": gathering_job(
+        "a worker uses the CPU, although it was last seen asleep": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP, cpu=0.9), now=65.0
         ),
-        "a child process that may not belong to the job": gathering_job(
+        "a sleeping child process that may not belong to the job": gathering_job(
             arrived_member(0),
             arrived_member(1),
             coming_member(2, **_ASLEEP, candidate=True),
             now=65.0,
         ),
-        "all have joined": gathering_job(
+        "all workers have joined": gathering_job(
             arrived_member(0), arrived_member(1), arrived_member(2), now=500.0
         ),
     },

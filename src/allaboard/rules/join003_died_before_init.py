@@ -143,7 +143,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "an exception": (
+        "a worker raised FileNotFoundError before init": (
             gathering_job(
                 arrived_member(0),
                 ended_member(1, raised=("FileNotFoundError", "data.csv"), member=_EARLY),
@@ -151,13 +151,13 @@ RULE = Rule(
             ),
             "worker 1 exited before init (exit code 1) at train.py:41 in train",
         ),
-        "returned early": (
+        "a worker's script returned before init": (
             gathering_job(
                 arrived_member(0), arrived_member(1), ended_member(2, code=0, member=_EARLY)
             ),
             "worker 2 exited before init (exit code 0)",
         ),
-        "left before its third init": (
+        "a worker exited before its third init": (
             gathering_job(
                 arrived_member(0, round=3),
                 arrived_member(1, round=3),
@@ -165,17 +165,17 @@ RULE = Rule(
             ),
             "worker 2 exited after 2 inits, before its next one (exit code 0)",
         ),
-        "killed": (
+        "a worker was killed before init": (
             gathering_job(
                 arrived_member(0), ended_member(1, signal=9, member=_EARLY), arrived_member(2)
             ),
             "worker 1 exited before init (killed by SIGKILL)",
         ),
-        "with --observe": (
+        "a worker exited before init, under `--observe`": (
             gathering_job(*_INSIDE, ended_member(2, code=0, member=_EARLY)),
             "worker 2 exited before init (exit code 0)",
         ),
-        "its host is lost": (
+        "a worker's host was lost before init": (
             gathering_job(
                 arrived_member(0),
                 ended_member(1, lost=True, code=None, member=_EARLY),
@@ -185,35 +185,37 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "no member waits for it": gathering_job(
+        "a worker exited, and no other waits for it in init": gathering_job(
             coming_member(0), ended_member(1, code=1, member=_EARLY), coming_member(2)
         ),
-        "it reached init, which raised": gathering_job(
+        "a worker reached init and left it by an exception": gathering_job(
             arrived_member(0),
             ended_member(1, code=None, member={"phase": Phase.IMPORTED}),
             arrived_member(2),
         ),
-        "its host was interrupted": gathering_job(
+        "the worker's host was interrupted": gathering_job(
             arrived_member(0),
             ended_member(1, signal=2, member=_EARLY | {"interrupted": 94.9}),
             arrived_member(2),
         ),
-        "with --observe, and all expected members are in init": gathering_job(
+        "under `--observe`, all expected workers are in init": gathering_job(
             *(
                 sample_member(r, phase=Phase.JOINING, declared=sample_declaration(r, 2))
                 for r in (0, 1)
             ),
             ended_member(2, code=0, member=_EARLY),
         ),
-        "with --observe, and a child of a late worker exited": gathering_job(
+        "under `--observe`, a child process of a late worker exited": gathering_job(
             *_INSIDE, coming_member(2), ended_member(2, code=1, member=_EARLY | {"candidate": True})
         ),
-        "with --observe, and they have just entered init": gathering_job(
+        "under `--observe`, the others entered init three seconds ago": gathering_job(
             *(sample_member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
             ended_member(2, code=0, member=_EARLY),
         ),
-        "it is only late": gathering_job(arrived_member(0), coming_member(1), arrived_member(2)),
-        "a helper program of a late worker": led_job(
+        ("a worker is alive, and only late"): gathering_job(
+            arrived_member(0), coming_member(1), arrived_member(2)
+        ),
+        "a helper program of a late worker exited": led_job(
             arrived_member(0),
             coming_member(1),
             ended_member(1, code=None, member=_EARLY | {"candidate": True}),

@@ -242,24 +242,24 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "data ports closed": (
+        "all ranks are blocked inside init, as when the data ports are closed": (
             sample_job(
                 *(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))
             ),
             "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
-        "one rank has completed it": (
+        "two ranks are blocked inside init, and rank 0 has completed it": (
             sample_job(
                 sample_member(0),
                 *(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
             ),
             "2 of 3 are blocked inside init_process_group; rank 0 has completed it",
         ),
-        "JAX's coordinator binds a different port": (
+        "JAX's coordinator listens on another port than the one given to all ranks": (
             sample_job(*(_jax_member(r, "0.0.0.0:30003") for r in range(2)), launched=2),
             "worker 0 listens on port 30003, but all ranks connect to port 30000",
         ),
-        "it binds that port": (
+        "JAX's coordinator listens on the right port, and all ranks are blocked": (
             sample_job(*(_jax_member(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; no rank is missing",
         ),
@@ -272,11 +272,11 @@ RULE = Rule(
             ),
             "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
-        "joining again in the same process": (
+        "all ranks are blocked when they join again in the same process": (
             sample_job(*(_rejoining(r) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
-        "one never entered": (
+        "two ranks are blocked inside init, and the third is alive outside it": (
             gathering_job(
                 sample_member(0, phase=Phase.JOINING, phase_since=60.0),
                 sample_member(1, phase=Phase.JOINING, phase_since=60.0),
@@ -286,21 +286,21 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "just begun": sample_job(
+        "all ranks have been inside init for 5 seconds": sample_job(
             *(sample_member(r, phase=Phase.JOINING, phase_since=95.0) for r in range(3))
         ),
-        "compiling": sample_job(
+        "all ranks use the CPU inside init, as when they compile": sample_job(
             *(sample_member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
         ),
-        "one has exited": gathering_job(
+        "one rank exited before init, which JOIN003 reports": gathering_job(
             sample_member(0, phase=Phase.JOINING, phase_since=60.0),
             sample_member(1, phase=Phase.JOINING, phase_since=60.0),
             ended_member(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),
         ),
-        "held by the roll call": gathering_job(
+        "the roll call holds two ranks before init": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2)
         ),
-        "one was never started": gathering_job(
+        "one rank was never started, which JOIN001 reports": gathering_job(
             sample_member(0, phase=Phase.JOINING, phase_since=60.0),
             sample_member(1, phase=Phase.JOINING, phase_since=60.0),
         ),

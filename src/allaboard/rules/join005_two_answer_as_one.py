@@ -115,7 +115,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "rank 1 twice": (
+        "two processes are rank 1, and none is rank 2": (
             gathering_job(
                 arrived_member(0),
                 arrived_member(1),
@@ -123,7 +123,7 @@ RULE = Rule(
             ),
             "2 processes claim to be rank 1; no process is rank 2",
         ),
-        "rank 1 twice, and others have yet to join": (
+        "two processes are rank 1, and other ranks have yet to join": (
             gathering_job(
                 arrived_member(0, 4),
                 arrived_member(1, 4),
@@ -131,15 +131,15 @@ RULE = Rule(
             ),
             "2 processes claim to be rank 1",
         ),
-        "started twice on one host": (
+        "rank 1 was started twice on one host": (
             led_job(arrived_member(0), arrived_member(1), arrived_member(1), arrived_member(2)),
             "2 processes claim to be rank 1, on a",
         ),
-        "one task twice": (
+        "two hosts have the same task of the cluster": (
             led_job(*_TASKS),
             "2 processes claim to be worker 0, on b and c; no process is worker 1 (c:1)",
         ),
-        "two jobs at one etcd prefix": (
+        "two jobs meet at one prefix of etcd": (
             gathering_job(
                 arrived_member(0),
                 arrived_member(1),
@@ -155,7 +155,7 @@ RULE = Rule(
         "each rank exists once": gathering_job(
             arrived_member(0), arrived_member(1), arrived_member(2)
         ),
-        "the first one has exited": gathering_job(
+        "the first process with that rank has exited": gathering_job(
             arrived_member(0), ended_member(1, code=1), arrived_member(1)
         ),
     },

@@ -132,7 +132,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one says two": (
+        "one of three ranks expects world size 2": (
             gathering_job(
                 arrived_member(0),
                 arrived_member(1),
@@ -140,7 +140,7 @@ RULE = Rule(
             ),
             "worker 2 expects world size 2, the others 3",
         ),
-        "one trains alone": (
+        "one of three ranks expects world size 1": (
             gathering_job(
                 arrived_member(0),
                 arrived_member(1, declared=sample_declaration(1, 1)),
@@ -148,13 +148,13 @@ RULE = Rule(
             ),
             "worker 1 expects world size 1, the others 3",
         ),
-        "one says more than were started": (
+        "two ranks were started, and one of them expects three": (
             gathering_job(
                 arrived_member(0, declared=sample_declaration(0, 2)), arrived_member(1), launched=2
             ),
             "worker 1 expects world size 3, the others 2",
         ),
-        "a chief at the gate lacks a server, which is never held": (
+        "the chief's cluster lacks a parameter server that the others have": (
             gathering_job(
                 arrived_member(
                     0, who=_CHIEF, declared=sample_declaration(0, 2, job="chief", cluster=_FEWER)
@@ -170,7 +170,7 @@ RULE = Rule(
             ),
             "chief 0 expects world size 2, the others 3 (without ps 0)",
         ),
-        "as many say two as three, on hosts of one worker each": (
+        "one worker on each of two hosts: one expects two ranks, the other three": (
             gathering_job(
                 arrived_member(0, declared=sample_declaration(0, 2)),
                 arrived_member(1),
@@ -181,7 +181,9 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all say three": gathering_job(arrived_member(0), arrived_member(1), arrived_member(2))
+        ("all ranks expect world size 3"): gathering_job(
+            arrived_member(0), arrived_member(1), arrived_member(2)
+        )
     },
     since="0.1",
     retry=Retry.NEVER,

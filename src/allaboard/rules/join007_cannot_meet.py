@@ -259,12 +259,12 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one port wrong in one TF_CONFIG": (
+        "one TF_CONFIG has a wrong port for another worker": (
             gathering_job(_tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), _tf_worker(2)),
             "worker 1 cannot connect to worker 0: worker 1 expects it at 127.0.0.1:21000, but it listens "
             "at 127.0.0.1:20000",
         ),
-        "one calls itself the chief": (
+        "one task calls itself the chief, and the other knows of no chief": (
             gathering_job(
                 _one_of_two(0, "chief", "chief:0", "worker:0"),
                 _one_of_two(1, "worker", "worker:0", "worker:1"),
@@ -272,7 +272,7 @@ RULE = Rule(
             ),
             "chief 0 has different task names in its cluster: a:0 is chief 0, but worker 0 for worker 1",
         ),
-        "hosts in another order": (
+        "one TF_CONFIG lists the hosts in another order": (
             gathering_job(
                 _tf_worker(0, **_HOSTS),
                 _tf_worker(1, **_HOSTS),
@@ -280,7 +280,7 @@ RULE = Rule(
             ),
             "worker 2 has the tasks in a different order: b:1 is worker 0, but worker 1 for the others",
         ),
-        "another MASTER_PORT": (
+        "one rank has another MASTER_PORT": (
             gathering_job(
                 arrived_member(0),
                 arrived_member(1, declared=sample_declaration(1, place="tcp://127.0.0.1:20009")),
@@ -288,26 +288,28 @@ RULE = Rule(
             ),
             "rank 1 has the rendezvous address tcp://127.0.0.1:20009, the others have tcp://127.0.0.1:20000",
         ),
-        "another coordinator_address": (
+        "one process of JAX has another coordinator_address": (
             gathering_job(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
             "rank 1 has the rendezvous address a:3001, the others have a:3000",
         ),
     },
     silent_on={
-        "one more may join and decide the majority": gathering_job(
+        "two clusters differ, and a third worker may join and decide the majority": gathering_job(
             _tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), coming_member(2), now=61.0
         ),
-        "an alias that no other member uses": gathering_job(
+        "one TF_CONFIG has an alias of a host that no other has": gathering_job(
             _tf_worker(0, **_HOSTS),
             _tf_worker(1, **_HOSTS | {"worker_1": "b.example:1"}),
             _tf_worker(2, **_HOSTS),
         ),
-        "a chief and a worker": gathering_job(
+        "a chief and a worker with the same cluster": gathering_job(
             _one_of_two(0, "chief", "chief:0", "worker:0"),
             _one_of_two(1, "worker", "chief:0", "worker:0"),
         ),
-        "one cluster": gathering_job(_tf_worker(0), _tf_worker(1), _tf_worker(2)),
-        "another name for the same host": gathering_job(
+        "all workers have the same cluster": gathering_job(
+            _tf_worker(0), _tf_worker(1), _tf_worker(2)
+        ),
+        "one TF_CONFIG says `localhost` for 127.0.0.1": gathering_job(
             _tf_worker(0), _tf_worker(1, worker_0="localhost:20000"), _tf_worker(2)
         ),
     },

@@ -298,42 +298,42 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "all of its clients have joined": (
+        "all clients of the store at the address have joined already": (
             example_attempt(Answer.STORE, 3.0, joined=3),
             "the store at node0:29500 belongs to a run that is already complete: all 3 of its clients "
             "have joined",
         ),
-        "a file": (
+        "three ranks have joined the rendezvous file, and none of this run": (
             _joined_file_view(3),
             "the rendezvous file /shared/meeting is left over from an earlier run: 3 ranks have joined "
             "it, but none of this run",
         ),
-        "a file, and all members are here": (
+        "the rendezvous file is older than the run, and all ranks are on this host": (
             _file_view(1),
             "the rendezvous file /shared/meeting is left over from an earlier run: it was written "
             "before this one began",
         ),
-        "a file, at a later init": (
+        "torch left the rendezvous file of the first init, and the second one hangs": (
             _file_view(0, round=2),
             "the rendezvous file /shared/meeting is left over from an earlier group of this job: all "
             "ranks destroyed it, but torch did not remove the file",
         ),
-        "its launcher has restarted all": (
+        "torchrun restarted all ranks, which hang in init at the same store": (
             _restarted_view(15.0),
             "ranks 0, 1 may have read the addresses of an earlier attempt from the store at "
             "127.0.0.1:20000: 2 ranks met there before and have exited",
         ),
-        "a peer was not at the address from the store": (
+        "torchrun restarted all ranks, and one finds no peer at an address from the store": (
             _restarted_view(2.0, "Gloo connectFullMesh failed with [...] timed out connecting"),
             "rank 0 may have read the addresses of an earlier attempt from the store at 127.0.0.1:20000: "
             "2 ranks met there before and have exited",
         ),
-        "on its own host": (
+        "the store of another run holds the port on rank 0's host": (
             led_job(arrived_member(0), holder=_OLD),
             "port 29500 on a is still held by the store of an earlier run or another job: pid 77 (python "
             "train.py)",
         ),
-        "on its own host, of this very job": (
+        "the store of an earlier run of this very job holds the port on rank 0's host": (
             led_job(
                 arrived_member(0),
                 holder=msgspec.structs.replace(_OLD, job="SLURM_JOB_ID=42", ours=True),
@@ -342,16 +342,24 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "started again, and just in init": _restarted_view(2.0),
-        "the script has removed it": _file_view(-1),
-        "not all are here yet": _file_view(1, size=3),
-        "ranks elsewhere may have joined it": _file_view(1, launched=0),
-        "a file that plain ranks of this run have joined": _joined_file_view(2),
-        "a plain rank 0 that still waits": example_attempt(Answer.STORE, 30.0, joined=1),
-        "another job's, which may train": led_job(
+        "torchrun restarted all ranks, which have been in init for two seconds": _restarted_view(
+            2.0
+        ),
+        "the script has removed the rendezvous file": _file_view(-1),
+        "the third of three ranks has not arrived yet": _file_view(1, size=3),
+        "ranks on other hosts may have joined the rendezvous file": _file_view(1, launched=0),
+        (
+            "two of three ranks have joined the rendezvous file: they may run without allaboard"
+        ): _joined_file_view(2),
+        (
+            "one client has joined the store: rank 0 may wait there without allaboard"
+        ): example_attempt(Answer.STORE, 30.0, joined=1),
+        "another job's store holds the port, which JOIN009 reports": led_job(
             arrived_member(0), holder=msgspec.structs.replace(_OLD, job="ALLABOARD_JOB_ID=B")
         ),
-        "nothing is known of it": example_attempt(Answer.STORE, 30.0, joined=-1),
+        "how many clients have joined the store is not known": example_attempt(
+            Answer.STORE, 30.0, joined=-1
+        ),
     },
     since="0.1",
     drill=("net-earlier-run", "file-stale", "file-left"),

@@ -120,25 +120,27 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "another job connects": (
+        "a worker of another job connects to this one": (
             led_job(arrived_member(0), knocks=(_KNOCK,)),
             "a worker of another job connected from 10.0.0.9 and was rejected",
         ),
-        "another job's store has the port": (
+        "another job's store holds the port": (
             led_job(arrived_member(0), holder=_HELD),
             "port 29500 on a is held by another job: pid 77 (python train.py)",
         ),
-        "this job is rejected": (
+        "another job rejects a worker of this one": (
             example_attempt(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job"),
             "another job is using node0:29500; this job is rejected there",
         ),
     },
     silent_on={
-        "an earlier run of ours has the port": led_job(
+        "an earlier run of this job holds the port, which JOIN008 reports": led_job(
             arrived_member(0), holder=msgspec.structs.replace(_HELD, ours=True)
         ),
-        "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "alone": led_job(arrived_member(0)),
+        "another program answers, which NET005 reports": example_attempt(
+            Answer.OTHER, 3.0, "b'220 smtp'"
+        ),
+        "no other job connects": led_job(arrived_member(0)),
     },
     since="0.1",
     drill=("net-other-job",),

@@ -130,7 +130,7 @@ RULE = Rule(
     check=check,
     needs=("step",),
     fires_on={
-        "accelerate without a GPU": (
+        "accelerate without a GPU, under a launcher of two processes": (
             sample_job(
                 _training_alone(0, launched="WORLD_SIZE=2"),
                 _training_alone(1, launched="WORLD_SIZE=2"),
@@ -138,44 +138,48 @@ RULE = Rule(
             ),
             "2 processes train independently: none uses a process group",
         ),
-        "accelerate joined a group, and does not use it": (
+        "accelerate counts one process although a group was joined": (
             sample_job(*(sample_member(i, notes={ALONE_NOTE: "WORLD_SIZE=3"}) for i in range(3))),
             "3 processes train independently: none uses a process group",
         ),
-        "init failed on one of them, which continued": (
+        "one process trains on after its init failed, and the other waits in init": (
             gathering_job(arrived_member(0, 2), _failed_init(1), launched=2),
             "worker 1 trains alone: its init failed, but it continued; 1 other waits for it in init",
         ),
-        "one host's part of it": (
+        "one host of several, on which accelerate counts one process": (
             sample_job(_training_alone(3, launched="WORLD_SIZE=4"), launched=1, joined=True),
             "rank 3 trains alone, although it was started as one of several",
         ),
-        "no init is called": (
+        "three processes train, and none calls an init": (
             sample_job(_training_alone(0), _training_alone(1), _training_alone(2)),
             "3 processes train independently: none uses a process group",
         ),
     },
     silent_on={
-        "init failed, and it may try again": gathering_job(
+        "one process's init failed, and it has made no step yet": gathering_job(
             arrived_member(0, 2), _failed_init(1, 0), launched=2
         ),
-        "init failed, and worked the second time": sample_job(
+        "one process's init failed, and worked the second time": sample_job(
             sample_member(0), sample_member(1, notes={INIT_FAILED_NOTE: _RAISED}), launched=2
         ),
-        "init failed where one alone is meant": sample_job(_failed_init(0), launched=1),
-        "all have joined": sample_job(sample_member(0), sample_member(1), sample_member(2)),
-        "it has only begun": sample_job(
+        "the init failed in a job of one process": sample_job(_failed_init(0), launched=1),
+        "all processes have joined": sample_job(
+            sample_member(0), sample_member(1), sample_member(2)
+        ),
+        "no process has called an init, but each has made only three steps": sample_job(
             _training_alone(0, 3), _training_alone(1, 3), _training_alone(2, 3)
         ),
-        "one of them has joined": sample_job(
+        "one of three processes has joined": sample_job(
             sample_member(0), _training_alone(1), _training_alone(2)
         ),
-        "one alone is meant": sample_job(_training_alone(0), launched=1),
-        "a sweep under another launcher": sample_job(_training_alone(2), launched=1, joined=True),
-        "world size 1 on purpose": sample_job(
+        "a job of one process": sample_job(_training_alone(0), launched=1),
+        ("one process of a sweep that another launcher started"): sample_job(
+            _training_alone(2), launched=1, joined=True
+        ),
+        "two processes that each declare world size 1": sample_job(
             *(sample_member(i, declared=sample_declaration(i, 1)) for i in range(2)), launched=2
         ),
-        "accelerate, before it trains": sample_job(
+        "accelerate counts one process, and no step has been made": sample_job(
             _training_alone(0, 0, launched="WORLD_SIZE=2"),
             _training_alone(1, 0, launched="WORLD_SIZE=2"),
             launched=2,

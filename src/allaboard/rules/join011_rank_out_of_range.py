@@ -59,7 +59,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "counted from 1": (
+        "the ranks are counted from 1": (
             gathering_job(
                 arrived_member(1),
                 arrived_member(2),
@@ -67,7 +67,7 @@ RULE = Rule(
             ),
             "worker 2 has rank 3 of 3, but ranks go from 0 to 2",
         ),
-        "on a host that does not lead": (
+        "rank 2 of 2, on a host that does not lead": (
             gathering_job(
                 arrived_member(1, declared=sample_declaration(2, 2)), joined=True, launched=1
             ),
@@ -75,7 +75,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "each is one of three": gathering_job(
+        "three workers with ranks 0 to 2": gathering_job(
             arrived_member(0), arrived_member(1), arrived_member(2)
         )
     },

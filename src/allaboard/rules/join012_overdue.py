@@ -52,18 +52,20 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "nothing came of the search for the others": (
+        "a worker has heard nothing of the others beyond the timeout": (
             _UNMET,
             "worker 1 has waited 63 s for the others at tcp://node0:29500",
         ),
-        "what answers is not the roll call": (
+        "large packets to the first host have been lost beyond the timeout": (
             example_attempt(Answer.CUT, _OVERDUE_S + 1.0, "large packets are lost"),
             "worker 1 has waited 63 s for the others at tcp://node0:29500",
         ),
     },
     silent_on={
-        "before the timeout": example_attempt(Answer.CUT, 59.0),
-        "a live member is on its way": gathering_job(
+        "a worker has waited for 59 seconds, less than the timeout": example_attempt(
+            Answer.CUT, 59.0
+        ),
+        "a live worker has yet to reach init": gathering_job(
             arrived_member(0, 2), coming_member(1), now=500.0
         ),
     },

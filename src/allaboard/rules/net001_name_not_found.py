@@ -75,23 +75,28 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "unknown name": (
+        "the name of the first host has not resolved for 3 seconds": (
             example_attempt(Answer.NO_NAME, 3.0, "Name or service not known"),
             "rank 0 (node0:29500) has not started, as far as a can see: the name node0 is not known "
             "there (Name or service not known)",
         ),
-        "a parameter server's host": (
+        "seen from a parameter server's host, after the timeout": (
             example_attempt(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
             "rank 0 (node0:29500) has not started, as far as a can see: the name node0 is not known "
             "there (Name or service not known)",
         ),
     },
     silent_on={
-        "a parameter server, up before the first host has its name": example_attempt(
-            Answer.NO_NAME, 59.0, "Name or service not known", serves=True
+        (
+            "a parameter server has looked up the first host's name for 59 seconds, less "
+            "than the timeout"
+        ): example_attempt(Answer.NO_NAME, 59.0, "Name or service not known", serves=True),
+        ("the first look-up failed one second ago"): example_attempt(
+            Answer.NO_NAME, 1.0, "Name or service not known"
         ),
-        "just begun": example_attempt(Answer.NO_NAME, 1.0, "Name or service not known"),
-        "refused": example_attempt(Answer.REFUSED, 3.0, "Connection refused"),
+        ("the connection is refused, which NET002 reports"): example_attempt(
+            Answer.REFUSED, 3.0, "Connection refused"
+        ),
     },
     since="0.1",
     drill=("net-no-name", "net-no-name-of-server"),

@@ -92,23 +92,25 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "rank 0 has not joined": (
+        "rank 0's port has refused connections beyond the timeout": (
             example_attempt(Answer.REFUSED, said="Connection refused"),
             "rank 0 (node0:29500) has not started, as far as a can see: connection refused (its host is "
             "up, but nothing listens there)",
         ),
-        "the roll call was reachable before": (
+        "connections are refused where the roll call was reachable before": (
             example_attempt(Answer.REFUSED, said="Connection refused", shook=True),
             "a cannot connect to the rendezvous address node0:29500: connection refused (the host is up, "
             "but what listened there has stopped)",
         ),
     },
     silent_on={
-        "a parameter server, up long before the others": example_attempt(
+        "a parameter server, which may be up long before the others": example_attempt(
             Answer.REFUSED, 600.0, serves=True
         ),
-        "before the timeout": example_attempt(Answer.REFUSED, 30.0, "Connection refused"),
-        "silence": example_attempt(Answer.SILENT),
+        ("connections have been refused for 30 seconds, less than the timeout"): example_attempt(
+            Answer.REFUSED, 30.0, "Connection refused"
+        ),
+        "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),
     },
     since="0.1",
     drill=("net-first-absent", "net-rejected"),

@@ -250,45 +250,45 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "seen from another host": (
+        "a web server listens at the rendezvous address, seen from another host": (
             example_attempt(Answer.HTTP, 3.0, "HTTP/1.1"),
             "a web server listens at the rendezvous address node0:29500",
         ),
-        "a silent listener": (
+        "the program at the rendezvous address accepts connections and never answers": (
             example_attempt(Answer.MUTE, 3.0, "nothing is said"),
             "a program that accepts connections and never answers listens at the rendezvous address "
             "node0:29500",
         ),
-        "seen from a parameter server's host": (
+        "a web server listens at the rendezvous address, seen from a parameter server's host": (
             example_attempt(Answer.HTTP, 61.0, "HTTP/1.1", serves=True),
             "a web server listens at the rendezvous address node0:29500",
         ),
-        "on the host itself": (
+        "a web server uses the rendezvous port of this host": (
             _holding(Answer.HTTP),
             "the rendezvous port 29500 is in use on this host by pid 77 (python -m http.server)",
         ),
-        "a port that only root may have": (
+        "a port below 1024, which only root may use": (
             led_job(arrived_member(0), holder=_FORBIDDEN),
             "the rendezvous port 443 cannot be used on this host: permission denied",
         ),
-        "by the member that asks": (
+        "the worker itself already uses the rendezvous port": (
             _holding(Answer.GRPC, pid=100),
             "the rendezvous port 29500 is in use on this host by worker 0 of this job (pid 100)",
         ),
-        "the framework found it taken": (
+        "PyTorch could not listen, and it is known which program uses the port": (
             sample_job(_BIND_FAILED, ended_member(1, raised=PEER_LOST), holder=_HELD_BY_OTHER),
             "worker 0 could not listen on port 29888: it was already in use by pid 77 (python -m "
             "http.server 29888)",
         ),
-        "a server of its own": (
+        "PyTorch could not listen, since the worker itself already uses the port": (
             sample_job(_BIND_FAILED, ended_member(1, raised=PEER_LOST), holder=_HELD_BY_MEMBER),
             "worker 0 could not listen on port 29888: it was already in use by worker 0 of this job",
         ),
-        "and the holder cannot be seen": (
+        "PyTorch could not listen, and it is not known which program uses the port": (
             sample_job(_BIND_FAILED, waiting_member(1)),
             "worker 0 could not listen on port 29888: it was already in use",
         ),
-        "on a host other than that of the holder that was seen": (
+        "PyTorch could not listen on another host than the one whose program was seen": (
             sample_job(
                 msgspec.structs.replace(_BIND_FAILED, key=1 << 32 | 100),
                 waiting_member(1),
@@ -298,14 +298,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a port of the user's own": sample_job(
+        "the script could not listen on a port of its own": sample_job(
             ended_member(0, raised=("OSError", "[Errno 98] Address already in use")),
             waiting_member(1),
         ),
-        "just seen": example_attempt(Answer.HTTP, 1.0),
-        "a parameter server that was up early": example_attempt(Answer.HTTP, 30.0, serves=True),
-        "a store is another rule's": _holding(Answer.STORE),
-        "the framework's own server": example_attempt(Answer.GRPC, 30.0),
+        "a web server was first seen one second ago": example_attempt(Answer.HTTP, 1.0),
+        (
+            "a parameter server has seen a web server for 30 seconds, less than the timeout"
+        ): example_attempt(Answer.HTTP, 30.0, serves=True),
+        "PyTorch's store uses the port, which JOIN008 reports": _holding(Answer.STORE),
+        "the framework's own gRPC server listens on the port": example_attempt(Answer.GRPC, 30.0),
     },
     since="0.1",
     drill=("net-web-server", "net-silent-listener", "port-taken"),

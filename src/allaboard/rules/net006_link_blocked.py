@@ -182,28 +182,28 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host behind a firewall": (
+        "a firewall around one of four hosts drops packets in both directions": (
             example_four_hosts(
                 *(example_failed_link(i, 2, Answer.SILENT) for i in (0, 1, 3)),
                 *(example_failed_link(2, i, Answer.SILENT) for i in (0, 1, 3)),
             ),
             "h2 cannot be reached by h0, h1, h3 and cannot reach them on the data ports: no answer",
         ),
-        "an interface that reaches no other host": (
+        "one host uses an interface that reaches no other host": (
             _unused_interface_view(),
             "h2 cannot be reached by h0, h1, h3 on the data ports: unreachable",
         ),
-        "one pair": (
+        "the hosts of one pair refuse each other's connections": (
             example_four_hosts(
                 example_failed_link(1, 3, Answer.REFUSED), example_failed_link(3, 1, Answer.REFUSED)
             ),
             "h1 cannot connect to h3 (nor in the other direction) on the data ports: refused",
         ),
-        "a host that reaches no other": (
+        "one host reaches no other, but the others reach it": (
             example_four_hosts(*(example_failed_link(2, i, Answer.SILENT) for i in (0, 1, 3))),
             "h2 cannot reach h0, h1, h3 on the data ports: no answer",
         ),
-        "two groups": (
+        "two groups of hosts that do not reach each other": (
             example_four_hosts(
                 *(example_failed_link(a, b, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
                 *(example_failed_link(b, a, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
@@ -211,13 +211,13 @@ RULE = Rule(
             "the hosts form 2 groups that cannot reach each other on the data ports: h0, h1 | h2, h3 (no "
             "answer)",
         ),
-        "one way": (
+        "one host does not reach another, which reaches it": (
             example_four_hosts(example_failed_link(1, 3, Answer.SILENT)),
             "h1 cannot connect to h3 (the other direction works) on the data ports: no answer",
         ),
     },
     silent_on={
-        "all is well": example_four_hosts(),
+        "all hosts reach each other": example_four_hosts(),
         "a loopback address, which NET009 reports": example_four_hosts(
             *(
                 Link(source=f"h{i}", target="h2", address="127.0.1.1:40000", answer=Answer.REFUSED)

@@ -62,18 +62,20 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host behind a tunnel": (
+        "one host behind a tunnel that loses large packets": (
             example_four_hosts(*(example_failed_link(i, 2, Answer.CUT, **_CUT) for i in (0, 1, 3))),
             "small messages to h2 arrive, but large ones are lost",
         ),
-        "one link": (
+        "one link that loses large packets": (
             example_four_hosts(example_failed_link(1, 3, Answer.CUT, **_CUT)),
             "small messages from h1 to h3 arrive, but large ones are lost",
         ),
     },
     silent_on={
-        "all is well": example_four_hosts(),
-        "nothing passes": example_four_hosts(example_failed_link(1, 3, Answer.SILENT)),
+        "packets of all sizes arrive": example_four_hosts(),
+        ("no packet arrives at all, which NET006 reports"): example_four_hosts(
+            example_failed_link(1, 3, Answer.SILENT)
+        ),
     },
     since="0.1",
     drill=("net-mtu",),

@@ -139,22 +139,22 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host's port is slow": (
+        "all links of one of four hosts are slow": (
             example_four_hosts(
                 *(example_failed_link(i, 2, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
                 *(example_failed_link(2, i, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
             ),
             "the links of h2 are slow: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
         ),
-        "one host of three is slow": (
+        "all links of one of three hosts are slow": (
             _three(9e5),
             "the links of h2 are slow: 0.9 MB/s and 0.2 ms, the others have 500 MB/s and 0.2 ms",
         ),
-        "one host of three is slow, and a trial beside it was late": (
+        "all links of one of three hosts are slow, and one trial was late": (
             _three(9e5, late_s=0.048),
             "the links of h2 are slow: 0.9 MB/s and 48.0 ms, the others have 500 MB/s and 0.2 ms",
         ),
-        "one far link": (
+        "one link with a round trip of 0.1 seconds": (
             example_four_hosts(
                 example_failed_link(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
                 example_failed_link(3, 1, Answer.ABOARD, seconds=0.09, rate=9e5),
@@ -163,12 +163,12 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all is well": example_four_hosts(),
-        "three hosts, one of them slow in a single trial": _three(9e5, back=5e7),
-        "a busy host was late once": example_four_hosts(
+        "all links are fast": example_four_hosts(),
+        "one of three hosts is slow in one direction only": _three(9e5, back=5e7),
+        "a busy host was late in the trial of one direction": example_four_hosts(
             example_failed_link(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)
         ),
-        "half as fast": example_four_hosts(
+        "one link with 200 MB/s among links with 500 MB/s": example_four_hosts(
             example_failed_link(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)
         ),
     },

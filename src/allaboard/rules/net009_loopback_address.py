@@ -72,25 +72,27 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "Debian's 127.0.1.1": (
+        "the host's name resolves to 127.0.1.1, as Debian's installer sets it": (
             _view("127.0.1.1"),
             "h2 is about to advertise its loopback address 127.0.1.1 to the other hosts",
         ),
-        "IPv6 loopback": (
+        "the host's name resolves to the IPv6 loopback address": (
             _view("::1"),
             "h2 is about to advertise its loopback address ::1 to the other hosts",
         ),
-        "JAX on CPUs": (
+        "JAX on CPUs, which uses gloo": (
             _view("127.0.1.1", "", "jax", JAX_PLATFORMS="cpu"),
             "h2 is about to advertise its loopback address 127.0.1.1 to the other hosts",
         ),
     },
     silent_on={
-        "JAX, on GPUs perhaps": _view("127.0.1.1", "", "jax"),
-        "a real address": _view("10.0.0.2"),
-        "a real address of IPv6": _view("fd77::2"),
-        "NCCL does not use the name": _view("127.0.1.1", "nccl"),
-        "NCCL, by its device": _view("127.0.1.1", "cuda:nccl"),
+        "JAX, perhaps on GPUs, where it does not use gloo": _view("127.0.1.1", "", "jax"),
+        "the host's name resolves to a real IPv4 address": _view("10.0.0.2"),
+        "the host's name resolves to a real IPv6 address": _view("fd77::2"),
+        "the backend is NCCL, which does not use the host's name": _view("127.0.1.1", "nccl"),
+        ("the backend for CUDA tensors is NCCL, which does not use the host's name"): _view(
+            "127.0.1.1", "cuda:nccl"
+        ),
     },
     since="0.1",
     retry=Retry.NEVER,

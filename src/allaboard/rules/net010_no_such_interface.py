@@ -54,8 +54,16 @@ RULE = Rule(
     stage=Stage.NETWORK,
     reads=JobView,
     check=check,
-    fires_on={"no such name": (_view(""), "h2 has no interface ib7 with an address")},
-    silent_on={"it is there": _view("10.1.0.2"), "with IPv6 only": _view("fd77::2")},
+    fires_on={
+        ("GLOO_SOCKET_IFNAME names an interface that this host does not have"): (
+            _view(""),
+            "h2 has no interface ib7 with an address",
+        )
+    },
+    silent_on={
+        "the interface exists, and has an IPv4 address": _view("10.1.0.2"),
+        ("the interface exists, and has an IPv6 address only"): _view("fd77::2"),
+    },
     since="0.1",
     retry=Retry.NEVER,
     drill=("net-wrong-interface", "net-interface-in-script"),

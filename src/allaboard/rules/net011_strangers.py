@@ -68,22 +68,22 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a health check": (
+        "a health check has connected three times": (
             _view(3),
             "a web client keeps connecting to the rendezvous address from 10.0.0.9",
         ),
-        "another secret": (
+        "an agent that does not know the job's secret has connected three times": (
             _view(3, "no-secret", "does not know the job's secret", "h1"),
             "h1, which does not know the job's secret, keeps connecting to the rendezvous address from "
             "10.0.0.9",
         ),
-        "TLS, which the others do not use": (
+        "an agent with TLS, which this job does not use, has connected three times": (
             _view(3, "no-tls", "has a certificate, and here TLS is not spoken", "h1"),
             "h1, which has a certificate, and here TLS is not spoken, keeps connecting to the rendezvous "
             "address from 10.0.0.9",
         ),
     },
-    silent_on={"once": _view(1)},
+    silent_on={"a web client has connected once": _view(1)},
     since="0.1",
     drill=("net-stranger", "net-leader-no-secret"),
 )

@@ -104,27 +104,29 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "data ports dropped": (
+        "connections to a data port get no answer inside init": (
             _four(1, Silence("connect", "10.0.0.2:38211")),
             "h1 cannot connect to h2 at 10.0.0.2:38211 inside init_process_group: no packet comes back",
         ),
-        "a connection that went silent": (
+        "an open connection has gone silent in a collective": (
             _four(1, Silence("send", "10.0.0.2:38211", False), op=_REDUCE),
             "h1 gets no answer from h2 at 10.0.0.2:38211 inside all_reduce: no packet comes back",
         ),
-        "before the first step": (
+        "connections to a data port get no answer after init": (
             _four(1, Silence("connect", "10.0.0.2:38211"), phase=Phase.JOINED),
             "h1 cannot connect to h2 at 10.0.0.2:38211 after init_process_group: no packet comes back",
         ),
-        "one direction only": (
+        "packets are lost in one direction only": (
             _four(2, Silence("send", "10.0.0.1:38211", True), op=_REDUCE),
             "packets from h2 to h1 are lost inside all_reduce (10.0.0.1:38211); packets from h1 to h2 arrive",
         ),
     },
     silent_on={
-        "all is well": _four(1),
-        "a server outside the job": _four(1, Silence("connect", "10.9.9.9:443")),
-        "its own host": _four(1, Silence("connect", "10.0.0.1:38211")),
+        "all connections are answered": _four(1),
+        "a server outside the job does not answer": _four(1, Silence("connect", "10.9.9.9:443")),
+        "a port of the worker's own host does not answer": _four(
+            1, Silence("connect", "10.0.0.1:38211")
+        ),
     },
     since="0.1",
     drill=(

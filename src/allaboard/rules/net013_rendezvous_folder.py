@@ -63,12 +63,12 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "not mounted": (
+        "one host has not mounted the folder of the rendezvous file": (
             _view("there is no folder /shared"),
             "h2 cannot use the rendezvous file: there is no folder /shared",
         ),
     },
-    silent_on={"it is there": _view("")},
+    silent_on={"the folder of the rendezvous file can be used": _view("")},
     since="0.1",
     drill=("file-folder-missing", "file-folder-read-only"),
 )

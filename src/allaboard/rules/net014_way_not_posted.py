@@ -61,16 +61,20 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a folder that is not shared": (
+        "rank 0 has not joined at the rendezvous file within the timeout": (
             _view("file:///shared/meeting", 61.0),
             "rank 0 has not joined at file:///shared/meeting, or a does not share that folder with it",
         ),
-        "torchrun's store": (
+        "rank 0 has not joined at torchrun's store within the timeout": (
             _view("tcp://node0:29500", 61.0),
             "rank 0 has not joined at tcp://node0:29500",
         ),
     },
-    silent_on={"before the timeout": _view("file:///shared/meeting", 30.0)},
+    silent_on={
+        (
+            "rank 0 has been awaited at the rendezvous file for 30 seconds, less than the timeout"
+        ): _view("file:///shared/meeting", 30.0)
+    },
     since="0.1",
     drill=("file-not-shared",),
 )

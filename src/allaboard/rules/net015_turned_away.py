@@ -63,17 +63,17 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "another secret": (
+        "this host does not know the job's secret": (
             example_attempt(Answer.OTHER, 3.0, "does not know the job's secret", kind="no-secret"),
             "a is rejected at the rendezvous address node0:29500: does not know the job's secret",
         ),
-        "an agent of the previous attempt": (
+        "this host's agent belongs to an earlier attempt": (
             example_attempt(
                 Answer.OTHER, 3.0, "is in round 0, this job in round 1", kind="other-round"
             ),
             "a is rejected at the rendezvous address node0:29500: is in round 0, this job in round 1",
         ),
-        "no certificate": (
+        "this host has no certificate, and the job uses TLS": (
             example_attempt(
                 Answer.OTHER,
                 3.0,
@@ -83,14 +83,14 @@ RULE = Rule(
             "a is rejected at the rendezvous address node0:29500: it speaks TLS, and this host was given "
             "no certificate",
         ),
-        "a certificate with another name": (
+        "this host's certificate has none of the job's names": (
             example_attempt(
                 Answer.OTHER, 3.0, "its certificate has none of the job's names", kind="tls-name"
             ),
             "a is rejected at the rendezvous address node0:29500: its certificate has none of the job's "
             "names",
         ),
-        "a certificate that has expired": (
+        "this host's certificate has expired": (
             example_attempt(
                 Answer.OTHER,
                 3.0,
@@ -102,14 +102,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "another job, which JOIN009 reports": example_attempt(
+        "another program answers, which NET005 reports": example_attempt(
+            Answer.OTHER, 3.0, "b'220 smtp'"
+        ),
+        "this host belongs to another job, which JOIN009 reports": example_attempt(
             Answer.OTHER, 3.0, "belongs to job 41", kind="other-job"
         ),
         "the leader is still ending the previous attempt": example_attempt(
             Answer.OTHER, 0.5, "is in round 1, this job in round 0", kind="other-round"
         ),
-        "just once": example_attempt(
+        "this host was rejected for the first time half a second ago": example_attempt(
             Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"
         ),
     },

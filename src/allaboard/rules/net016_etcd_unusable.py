@@ -91,34 +91,42 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "down": (
+        "etcd has been down beyond the timeout": (
             _etcd_view("unreachable", "node9:2379: connection refused"),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "connection refused",
         ),
-        "a user is required": (
+        "etcd requires a user": (
             _etcd_view(
                 "auth", "node9:2379: it requires a user: set ETCDCTL_USER=name:password", 3.0
             ),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "it requires a user: set ETCDCTL_USER=name:password",
         ),
-        "a parameter server's host": (
+        "etcd rejects the password of a parameter server's host": (
             _server_view(),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "it does not know this user or password",
         ),
-        "it is full": (
+        "etcd's database is full": (
             _etcd_view("full", "node9:2379: its database is full", 3.0),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "its database is full",
         ),
     },
     silent_on={
-        "a parameter server that had joined before etcd changed": _server_view(shook=True),
-        "it may come up": _etcd_view("unreachable", "node9:2379: connection refused", 30.0),
-        "just once": _etcd_view("auth", "node9:2379: it requires a user", 0.5),
-        "a shared folder that fails": _etcd_view("", "Permission denied", 61.0, ""),
+        "a parameter server that had joined before etcd rejected its password": _server_view(
+            shook=True
+        ),
+        ("etcd has been down for 30 seconds, and may come up before the timeout"): _etcd_view(
+            "unreachable", "node9:2379: connection refused", 30.0
+        ),
+        ("etcd rejected this host for the first time half a second ago"): _etcd_view(
+            "auth", "node9:2379: it requires a user", 0.5
+        ),
+        ("the hosts meet through a shared folder, which cannot be used"): _etcd_view(
+            "", "Permission denied", 61.0, ""
+        ),
     },
     since="0.1",
     drill=("etcd-unreachable",),

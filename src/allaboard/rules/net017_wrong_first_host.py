@@ -164,28 +164,32 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "another host of the job": (
+        "MASTER_ADDR leads to another host of the job, which says so": (
             example_attempt(Answer.OTHER, 1.0, _WHY, kind="elsewhere"),
             "a connects to the wrong host: MASTER_ADDR=node0 leads to h2, which holds rank 2, not rank 0",
         ),
-        "reported by the host that it connected to": (
+        "another host reports to the leader who has connected to it by mistake": (
             _strayed_view("h2"),
             "h2 connects to the wrong host: h1, which holds rank 1, not rank 0",
         ),
-        "rank 0 itself": (
+        "MASTER_ADDR on rank 0's own host leads to another host": (
             _rank_0_refused_view(),
             "rank 0 runs on a, but MASTER_ADDR=node0 leads to another host, where nothing listens",
         ),
     },
     silent_on={
-        "it found the right host": _strayed_view("h3"),
-        "a host that was asked while the first one was away": _deputy_asked_view(),
-        "only just": _strayed_view("h2", NOW - 0.5),
-        "rank 1 is refused: rank 0 may still join": example_attempt(Answer.REFUSED, 6.0, "refused"),
-        "rank 0 follows a host that etcd names and that has just gone": _rank_0_refused_view(
+        "a host connected to the wrong one first, and has joined since": _strayed_view("h3"),
+        "a host was asked only because the first one was away, and sends this one on": _deputy_asked_view(),
+        "a host connected to the wrong one half a second ago": _strayed_view("h2", NOW - 0.5),
+        "rank 1 is refused, but rank 0 may still join": example_attempt(
+            Answer.REFUSED, 6.0, "refused"
+        ),
+        "rank 0 is refused by a leader that etcd names and that has just gone": _rank_0_refused_view(
             "h1:41234"
         ),
-        "another program": example_attempt(Answer.OTHER, 6.0, "b'220 smtp'"),
+        "another program answers, which NET005 reports": example_attempt(
+            Answer.OTHER, 6.0, "b'220 smtp'"
+        ),
     },
     since="0.1",
     retry=Retry.NEVER,

@@ -148,40 +148,40 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "IPv6 is off on one host": (
+        "IPv6 is off on one of four hosts": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4"),
             "gloo cannot connect h2 to the other hosts: h2 would use an IPv4 address (10.0.0.3), h0, h1, "
             "h3 an IPv6 address (fd77::1)",
         ),
-        "the first host differs": (
+        "only the first of four hosts uses IPv4": (
             _view("10.0.0.1", "fd77::2", "fd77::3", "fd77::4", backend="cpu:gloo,cuda:nccl"),
             "gloo cannot connect h0 to the other hosts: h0 would use an IPv4 address (10.0.0.1), h1, h2, "
             "h3 an IPv6 address (fd77::2)",
         ),
-        "half of them": (
+        "two of four hosts use IPv4": (
             _view("fd77::1", "10.0.0.2", "fd77::3", "10.0.0.4", backend=""),
             "gloo cannot connect h1, h3 to the other hosts: h1, h3 would use an IPv4 address (10.0.0.2), "
             "h0, h2 an IPv6 address (fd77::1)",
         ),
-        "some are released already": (
+        "one host uses IPv4, and rank 0 has already been released": (
             _view("fd77::1", "fd77::2", "10.0.0.3", "fd77::4", through=0),
             "gloo cannot connect h2 to the other hosts: h2 would use an IPv4 address (10.0.0.3), h0, h1, "
             "h3 an IPv6 address (fd77::1)",
         ),
-        "JAX, after the failure": (
+        "JAX, after gloo has failed": (
             _jax("fd77::1", "10.0.0.2", "fd77::3", "fd77::4"),
             "gloo cannot connect h1 to the other hosts: h1 would use an IPv4 address (10.0.0.2), h0, h2, "
             "h3 an IPv6 address (fd77::1)",
         ),
     },
     silent_on={
-        "IPv6 everywhere": _view(*_SIX),
-        "IPv4 everywhere": _view("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"),
-        "NCCL chooses by itself": _view(
+        "all hosts use IPv6": _view(*_SIX),
+        "all hosts use IPv4": _view("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"),
+        "the backend is NCCL, which chooses its addresses itself": _view(
             "fd77::1", "10.0.0.2", "fd77::3", "fd77::4", backend="nccl"
         ),
-        "the address of one host is unknown": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
-        "JAX that raised something else": _jax(
+        "the address of one host is not known": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
+        "JAX, after it has failed with another error": _jax(
             "fd77::1", "10.0.0.2", *_SIX[2:], error="XLA failed"
         ),
     },

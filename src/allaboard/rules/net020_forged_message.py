@@ -56,16 +56,18 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "the leader received it": (
+        "a message without the proof reaches the leader": (
             _view("forged", "10.0.0.9"),
             "a message from 10.0.0.9 on the connection of h1 did not carry the job's proof",
         ),
-        "a follower received it": (
+        "a message without the proof reaches a host that does not lead": (
             _view("forged", "h0:29500"),
             "a message from h0:29500 on the connection of h1 did not carry the job's proof",
         ),
     },
-    silent_on={"a worker that does not know the secret": _view("no-secret", "10.0.0.9")},
+    silent_on={
+        "a worker that does not know the job's secret connects": _view("no-secret", "10.0.0.9")
+    },
     since="0.1",
     unstaged="no framework does this: tests/hostile/test_relay.py puts a real relay between two agents",
 )

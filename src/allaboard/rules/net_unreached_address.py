@@ -61,7 +61,7 @@ def _rule(
         check=check,
         fires_on={
             case: (example_attempt(answer, said=said), example_summary),
-            "a parameter server's host": (
+            "seen from a parameter server's host": (
                 example_attempt(answer, said=said, serves=True),
                 example_summary,
             ),
@@ -104,7 +104,7 @@ at the network policies; on a cluster, often at the login node's firewall.
             "a firewall drops the packets, or the host is down"
         ),
         fix=_ping_then_connect,
-        case="dropped",
+        case="packets to the first host are dropped",
         said="no answer in 3 s",
         example_summary="rank 0 (node0:29500) has not started, as far as a can see: no answer (its host is "
         "down, or a firewall drops the packets)",
@@ -112,8 +112,10 @@ at the network policies; on a cluster, often at the login node's firewall.
             "a parameter server that had joined before": example_attempt(
                 Answer.SILENT, serves=True, shook=True
             ),
-            "before the timeout": example_attempt(Answer.SILENT, 30.0),
-            "refused": example_attempt(Answer.REFUSED),
+            ("there has been no answer for 30 seconds, less than the timeout"): example_attempt(
+                Answer.SILENT, 30.0
+            ),
+            "the connection is refused, which NET002 reports": example_attempt(Answer.REFUSED),
         },
         drill=("net-dropped", "net-dropped-both", "first-task-blocked"),
     ),
@@ -136,14 +138,18 @@ coordinator address, or the arguments of the init.
         fix=lambda tried: (
             f"correct the address in {tried.origin}   # HOST:29500, the same everywhere"
         ),
-        case="port 0",
+        case="the rendezvous address has port 0",
         said="node0:0: not host:port",
         example_summary="a cannot use node0:29500 as the rendezvous address: it is no host with a port "
         "from 1 to 65535",
         silent_on={
-            "before the timeout": example_attempt(Answer.FAILED, 30.0),
-            "silence": example_attempt(Answer.SILENT),
-            "etcd has a rule of its own": example_attempt(Answer.FAILED, kind="auth"),
+            ("connecting has failed for 30 seconds, less than the timeout"): example_attempt(
+                Answer.FAILED, 30.0
+            ),
+            "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),
+            "etcd cannot be used, which NET016 reports": example_attempt(
+                Answer.FAILED, kind="auth"
+            ),
         },
         drill=("port-zero",),
         names_first=False,
@@ -168,12 +174,14 @@ wrong subnet.
             f"ip route get {shlex.quote(tried.resolved_host)}   # then fix the route, "
             "the interface or the address"
         ),
-        case="no route",
+        case="there is no route to the first host",
         said="No route to host",
         example_summary="rank 0 (node0:29500) has not started, as far as a can see: No route to host",
         silent_on={
-            "before the timeout": example_attempt(Answer.UNREACHABLE, 30.0),
-            "silence": example_attempt(Answer.SILENT),
+            ("there has been no route for 30 seconds, less than the timeout"): example_attempt(
+                Answer.UNREACHABLE, 30.0
+            ),
+            "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),
         },
         drill=("net-unreachable",),
     ),
