@@ -65,7 +65,7 @@ def test_the_families_are_those_of_the_catalogue() -> None:
         ("exception", "a worker has reached the limit on open files", Retry.RESOURCES),
         ("exception", "all workers raised the same exception at the same line", Retry.NEVER),
         ("killed", "one worker was killed by SIGKILL, and the others lost their peer", Retry.HERE),
-        ("out-of-memory", "killed by the kernel", Retry.RESOURCES),
+        ("out-of-memory", "the kernel's out-of-memory killer ended a worker", Retry.RESOURCES),
         ("sizes-disagree", None, Retry.NEVER),
         ("host-gone", None, Retry.HERE),
     ],

@@ -46,24 +46,26 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "python -I": (
+        "a worker started with `python -I`": (
             gathering_job(arrived_member(0), _WITHOUT_PROBE),
             "probe absent in worker 1: evidence from outside only",
         ),
     },
     silent_on={
-        "it has just started": gathering_job(arrived_member(0), _WITHOUT_PROBE, now=3.0),
-        "it was started again just now": gathering_job(
+        "the worker started three seconds ago": gathering_job(
+            arrived_member(0), _WITHOUT_PROBE, now=3.0
+        ),
+        "the worker was started again two seconds ago": gathering_job(
             arrived_member(0),
             coming_member(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0),
             now=100.0,
         ),
-        "it is timeout(1), and Python runs below it": gathering_job(
+        "the worker is timeout(1), and Python runs below it": gathering_job(
             arrived_member(0),
             coming_member(1, probed=False, phase=Phase.LAUNCHED, wraps_python=True),
         ),
-        "another launcher": gathering_job(_WITHOUT_PROBE, launched=0),
-        "its black box cannot be read": gathering_job(
+        "another launcher started the worker": gathering_job(_WITHOUT_PROBE, launched=0),
+        "the worker has a black box, which cannot be read": gathering_job(
             arrived_member(0),
             coming_member(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"}),
         ),

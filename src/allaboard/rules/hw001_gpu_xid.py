@@ -133,12 +133,12 @@ RULE = Rule(
     reads=Hardware,
     check=check,
     fires_on={
-        "the driver names the process": (
+        "the kernel's log names the process of a rank": (
             Hardware(events=(_event(31, "MMU fault", pid=4711),), members=_RANKS),
             "the GPU 0000:3b:00 of worker 3 met a page fault: a kernel used an address that is not mapped "
             "(Xid 31)",
         ),
-        "NCCL named the GPU of each rank": (
+        "NCCL's log names the GPU of each rank": (
             Hardware(
                 events=(_event(79, "GPU has fallen off the bus."),),
                 devices=tuple(
@@ -150,7 +150,7 @@ RULE = Rule(
             ),
             "the GPU 0000:3b:00 of worker 1 has fallen off the bus (Xid 79)",
         ),
-        "nvidia-smi names it": (
+        "nvidia-smi shows which rank's process uses the GPU": (
             Hardware(
                 events=(_event(45, pid=0), _event(79, "GPU has fallen off the bus.")),
                 gpus=(_SEEN,),
@@ -158,22 +158,24 @@ RULE = Rule(
             ),
             "the GPU 0000:3b:00 of worker 4 has fallen off the bus (Xid 79)",
         ),
-        "the kernel's log alone": (
+        "only the kernel's log is known": (
             Hardware(
                 events=(_event(119, "Timeout after 6s of waiting for RPC response from GPU0 GSP!"),)
             ),
             "the GPU 0000:3b:00 on node7 has firmware (GSP) that did not answer the driver in time (Xid 119)",
         ),
-        "a number that the catalogue lacks": (
+        "an Xid number that NVIDIA's catalogue lacks": (
             Hardware(events=(_event(4242, "something new"),)),
             "the GPU 0000:3b:00 on node7 reported an error (Xid 4242)",
         ),
     },
     silent_on={
-        "another program's mistake, on the job's host": Hardware(
+        "a mistake of another program on the job's host": Hardware(
             events=(_event(31, "MMU fault", pid=99),), members=_RANKS
         ),
-        "a GPU that nvidia-smi shows, without an error": Hardware(gpus=(_SEEN,), members=_RANKS),
+        "nvidia-smi shows a GPU, and the kernel's log no error": Hardware(
+            gpus=(_SEEN,), members=_RANKS
+        ),
     },
     since="0.1",
     unstaged="it needs a GPU that fails; its inputs are from NVIDIA's documents and published logs",

@@ -125,18 +125,18 @@ RULE = Rule(
     reads=Hardware,
     check=check,
     fires_on={
-        "nvidia-smi": (
+        "nvidia-smi reports a GPU with faulty memory": (
             Hardware(gpus=(_gpu(Trouble(text="it is hot"), _FAILED),)),
             "GPU 2 (0000:3b:00) of node7 is not healthy: remapping a faulty row of its memory failed",
         ),
-        "nvidia-smi, and a rank is on it": (
+        "nvidia-smi reports a rank's GPU with faulty memory": (
             Hardware(
                 gpus=(_gpu(_FAILED, pid=4711),),
                 members=(Who(index=3, rank=3, host="node7", pid=4711),),
             ),
             "GPU 2 (0000:3b:00) of worker 3 is not healthy: remapping a faulty row of its memory failed",
         ),
-        "DCGM": (
+        "DCGM reports an NVLink that is down": (
             Hardware(
                 checks=(
                     _result("Thermal system", "it was slowed down", Weight.WARNING),

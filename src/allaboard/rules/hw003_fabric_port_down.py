@@ -108,7 +108,7 @@ RULE = Rule(
     reads=Hardware,
     check=check,
     fires_on={
-        "down on one host alone": (
+        "a port is down on one of three hosts": (
             Hardware(
                 ports=(
                     *(_port(h) for h in ("a", "b", "c")),
@@ -118,27 +118,27 @@ RULE = Rule(
             ),
             "port 1 of mlx5_1 on c is down; on 2 other hosts it is active",
         ),
-        "none is active": (
+        "no port of a host is active": (
             Hardware(ports=(_port("a", "Down"), _port("a", "Down", "mlx5_1"))),
             "no port of the adapters of a is active",
         ),
-        "no subnet manager": (
+        "a port waits for a subnet manager": (
             Hardware(ports=(_port("a", "Initializing"), _port("a", device="mlx5_1"))),
             "port 1 of mlx5_0 on a waits for a subnet manager (Initializing)",
         ),
-        "slower than elsewhere": (
+        "a port is slower on one of three hosts": (
             Hardware(ports=(_port("a"), _port("b"), _port("c", rate="200"))),
             "port 1 of mlx5_0 on c runs at 200 Gbit/s; on other hosts at 400",
         ),
     },
     silent_on={
-        "a port that one host does not use": Hardware(
+        "a port is down on the only host that is known": Hardware(
             ports=(_port("a"), _port("a", "Down", "mlx5_1"))
         ),
-        "down on all hosts: it is not used": Hardware(
+        "a port is down on all hosts, so it is not used": Hardware(
             ports=tuple(p for h in "abc" for p in (_port(h), _port(h, "Down", "mlx5_1")))
         ),
-        "two hosts that differ": Hardware(
+        "a port is down on one of two hosts": Hardware(
             ports=(
                 _port("a"),
                 _port("a", device="mlx5_1"),
@@ -146,7 +146,7 @@ RULE = Rule(
                 _port("b", "Down", "mlx5_1"),
             )
         ),
-        "all are active": Hardware(ports=tuple(map(_port, "abc"))),
+        "all ports are active": Hardware(ports=tuple(map(_port, "abc"))),
     },
     since="0.1",
     unstaged="it needs InfiniBand adapters; its inputs are from the tools' source",

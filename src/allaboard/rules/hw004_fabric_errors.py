@@ -93,25 +93,27 @@ RULE = Rule(
     reads=Hardware,
     check=check,
     fires_on={
-        "they grow": (
+        "the errors of a port grow between two outputs of perfquery": (
             Hardware(
                 ports=(_port(SymbolErrorCounter=3), _port(40, SymbolErrorCounter=9), _ADAPTER)
             ),
             "errors of port 1 of mlx5_0 on node7 (Lid 12) grow: SymbolErrorCounter 3 to 9",
         ),
-        "one output": (
+        "the errors of a port are high in the only output of perfquery": (
             Hardware(ports=(_port(LinkErrorRecoveryCounter=50),)),
             "errors of port 1 of Lid 12 are high: LinkErrorRecoveryCounter 50",
         ),
     },
     silent_on={
-        "what comes with a link's start": Hardware(
+        "a few errors, as they come with a link's start": Hardware(
             ports=(_port(SymbolErrorCounter=2, LinkDownedCounter=1),)
         ),
-        "errors of long ago": Hardware(
+        "many errors that do not grow": Hardware(
             ports=(_port(SymbolErrorCounter=900), _port(40, SymbolErrorCounter=900))
         ),
-        "packets that a full port dropped": Hardware(ports=(_port(PortXmitDiscards=5000),)),
+        "packets that a port dropped because it was full": Hardware(
+            ports=(_port(PortXmitDiscards=5000),)
+        ),
     },
     since="0.1",
     unstaged="it needs InfiniBand adapters; its inputs are from the tools' source",

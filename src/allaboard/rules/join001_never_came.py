@@ -7,7 +7,8 @@ JAX for five minutes, after which it aborts. None of them says which worker is m
 ## What to do
 Find out whether anything starts it. The world size may be larger than the number of processes that are
 started, a rank may be computed wrongly, the launcher may have been given too few hosts, or a batch script may
-start the program without `srun`. `--timeout` sets how long to wait for a worker that has not been seen at all.
+start the program without `srun`. `--timeout` sets how long to wait for a worker that has not been seen at
+all.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ RULE = Rule(
     reads=Watchdogs,
     check=check,
     fires_on={
-        "one never called it": (
+        "one of three ranks never called the collective": (
             sample_watchdogs(
                 overdue_collective(0, 133),
                 overdue_collective(1, 133, 135),
@@ -82,7 +82,7 @@ RULE = Rule(
             ),
             "rank 2 never called ALLREDUCE, collective 133 of group 0(default_pg), in which ranks 0-1 waited",
         ),
-        "one is stuck in an earlier one": (
+        "one of three ranks is stuck in the collective before": (
             sample_watchdogs(
                 overdue_collective(0, 133),
                 overdue_collective(1, 132, 132),
@@ -92,14 +92,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all waited in the same": sample_watchdogs(
+        "all ranks waited in the same collective": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, 133)
         ),
-        "one rank's words alone": sample_watchdogs(overdue_collective(0, 133)),
-        "another group's status": sample_watchdogs(
+        "only the log of one rank is known": sample_watchdogs(overdue_collective(0, 133)),
+        "the other rank reports the status of another group": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, enqueued=4, group="7(tp)")
         ),
-        "it had called it, and wrote nothing more": sample_watchdogs(
+        "the other rank had called the collective, and wrote nothing more": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, enqueued=133)
         ),
     },

@@ -63,7 +63,7 @@ RULE = Rule(
     reads=Watchdogs,
     check=check,
     fires_on={
-        "all were there": (
+        "all three ranks waited in the same collective": (
             sample_watchdogs(
                 overdue_collective(0, 133, 135),
                 overdue_collective(1, 133, 134),
@@ -74,23 +74,23 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a rank between them left no message": sample_watchdogs(
+        "a rank between two that waited has left no message": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(2, 133)
         ),
-        "one did not come": sample_watchdogs(
+        "one of three ranks never called the collective, which LOG007 reports": sample_watchdogs(
             overdue_collective(0, 133),
             overdue_collective(1, 133),
             overdue_collective(2, enqueued=132),
         ),
-        "one had called it, and wrote nothing more": sample_watchdogs(
+        "one of three ranks had called the collective, and wrote nothing more": sample_watchdogs(
             overdue_collective(0, 133),
             overdue_collective(1, 133),
             overdue_collective(2, enqueued=133),
         ),
-        "another rank's log is here, and it did not wait": sample_watchdogs(
+        "the log of a third rank is known, and it did not wait": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, 133), other_ranks=(0, 1, 2)
         ),
-        "a message from one to another": sample_watchdogs(
+        "one rank sends a message, and the other receives one": sample_watchdogs(
             overdue_collective(0, 133, op="SEND"), overdue_collective(1, 133, op="RECV")
         ),
     },

@@ -54,7 +54,7 @@ RULE = Rule(
     reads=Watchdogs,
     check=check,
     fires_on={
-        "another size": (
+        "one of three ranks passed 12 elements, the others 1024": (
             sample_watchdogs(
                 overdue_collective(0, 133),
                 overdue_collective(1, 133),
@@ -63,7 +63,7 @@ RULE = Rule(
             "collective 133 of group 0(default_pg) is not the same on all: ranks 0-1 ALLREDUCE of 1024 "
             "elements; rank 2 ALLREDUCE of 12 elements",
         ),
-        "another operation": (
+        "one rank called all_reduce, the other all_gather": (
             sample_watchdogs(
                 overdue_collective(0, 133),
                 overdue_collective(1, 133, op="_ALLGATHER_BASE", elements=(8, 16)),
@@ -73,15 +73,17 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": sample_watchdogs(overdue_collective(0, 133), overdue_collective(1, 133)),
-        "a gather gives other sizes": sample_watchdogs(
+        ("both ranks called the same collective"): sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, 133)
+        ),
+        "a gather, in which only the root has an output": sample_watchdogs(
             overdue_collective(0, 133, op="GATHER", elements=(4, 0)),
             overdue_collective(1, 133, op="GATHER", elements=(4, 8)),
         ),
-        "another number": sample_watchdogs(
+        "the ranks waited in collectives of different numbers": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, 132, elements=(12, 12))
         ),
-        "one rank behind them waits in another group": sample_watchdogs(
+        "one rank is behind, and waits in another group": sample_watchdogs(
             overdue_collective(0, 133),
             overdue_collective(1, 133, group="3(tp)", op="_ALLGATHER_BASE"),
         ),

@@ -27,12 +27,16 @@ def _rule(
         stage=stage,
         reads=Heard,
         check=known_message_check(example.rule),
-        fires_on={"the message": (example, example.says)},
-        silent_on={"another message": _ANOTHER_MESSAGE},
+        fires_on={_title(example): (example, example.says)},
+        silent_on={f"{_title(_ANOTHER_MESSAGE)}, which NET005 reports": _ANOTHER_MESSAGE},
         since="0.1",
         unstaged=unstaged,
         relations=relations,
     )
+
+
+def _title(example: Heard) -> str:
+    return f"a log with `{example.speakers[0].line}`"
 
 
 RULES = {

@@ -85,37 +85,43 @@ RULE = Rule(
     check=check,
     needs=("traces",),
     fires_on={
-        "once, after eight times in order": (
+        "one of three ranks swaps two calls after eight times in the same order": (
             _ranks_calling((*_KEPT, _ONE, _TWO), (*_KEPT, _TWO, _ONE), (*_KEPT, _ONE, _TWO)),
             "worker 1 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
             "train, unlike the others",
         ),
-        "in a loop, on the first rank": (
+        "the first of two ranks swaps two calls at the end of a loop": (
             _ranks_calling((_TWO, *_KEPT, _TWO, _ONE), (_TWO, *_KEPT, _ONE, _TWO)),
             "worker 0 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
             "train, unlike the others",
         ),
-        "always, by one of three": (
+        "one of three ranks always calls in the opposite order": (
             _ranks_calling((_ONE, _TWO) * 3, (_ONE, _TWO) * 3, (_TWO, _ONE) * 3),
             "worker 2 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
             "train, unlike the others",
         ),
     },
     silent_on={
-        "a line of its own for rank 0": _ranks_calling((_ONE,) * 20, (_TWO,) * 20, (_TWO,) * 20),
-        "each in turn": _ranks_calling(
+        "rank 0 always calls at a line of its own": _ranks_calling(
+            (_ONE,) * 20, (_TWO,) * 20, (_TWO,) * 20
+        ),
+        "three ranks that call at the two lines in turn": _ranks_calling(
             (_ONE, _TWO, _TWO) * 4, (_TWO, _ONE, _TWO) * 4, (_TWO, _TWO, _ONE) * 4
         ),
-        "two ranks in turn": _ranks_calling((_ONE, _TWO) * 9, (_TWO, _ONE) * 9),
-        "roots in turn": _ranks_calling(_ROOT * 3, _ROOT * 3, _ROOT[::-1] * 3),
-        "a branch by the data": _ranks_calling(
+        "two ranks that call at the two lines in turn": _ranks_calling(
+            (_ONE, _TWO) * 9, (_TWO, _ONE) * 9
+        ),
+        ("ranks that broadcast at the two lines in turn"): _ranks_calling(
+            _ROOT * 3, _ROOT * 3, _ROOT[::-1] * 3
+        ),
+        "a branch on the data decides which line is called": _ranks_calling(
             (_ONE, _ONE, _TWO, _ONE, _TWO), (_ONE, _TWO, _ONE, _ONE, _TWO), (_ONE,) * 5
         ),
-        "in a loop of three, where both orders occur": _ranks_calling(
+        "a loop of three calls, in which both orders occur": _ranks_calling(
             (_ONE, _TWO, _TWO) * 8 + (_ONE, _TWO, _TWO, _ONE),
             (_ONE, _TWO, _TWO) * 8 + (_ONE, _TWO, _ONE, _TWO),
         ),
-        "in one order": _ranks_calling(_KEPT, _KEPT),
+        "all ranks call in one order": _ranks_calling(_KEPT, _KEPT),
     },
     since="0.1",
     drill=("swapped-calls",),

@@ -161,15 +161,15 @@ RULE = Rule(
     check=check,
     needs=("loss",),
     fires_on={
-        "first on one rank": (
+        "the loss is NaN on one rank first, then on the others": (
             sample_job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),
             "the loss of worker 1 has been nan since step 60",
         ),
-        "on all ranks at once": (
+        "the losses of all ranks are NaN since the same step": (
             sample_job(*(_losing(r, 4) for r in range(3))),
             "the losses of all 3 ranks have been nan since step 60",
         ),
-        "infinity": (
+        "the loss of one rank is infinite": (
             sample_job(
                 _losing(0, 3, value="inf"),
                 sample_member(1, step=62),
@@ -178,38 +178,40 @@ RULE = Rule(
             ),
             "the loss of worker 0 has been inf since step 60",
         ),
-        "what TensorFlow's step returns": (
+        "the value that TensorFlow's step returns is NaN on all ranks": (
             sample_job(*(_losing(r, 4, framework="tensorflow") for r in range(2))),
             "the losses of all 2 ranks have been nan since step 60",
         ),
-        "what JAX's step returns": (
+        "the value that JAX's step returns is NaN on all ranks": (
             sample_job(*(_losing(r, 4, framework="jax") for r in range(2))),
             "the losses of all 2 ranks have been nan since step 60",
         ),
-        "on one rank, and JAX's others are far ahead since": (
+        "the value is NaN on one rank of JAX, and the other is 70 steps further": (
             sample_job(
                 _losing(0, 80, framework="jax"), sample_member(1, step=130, framework="jax")
             ),
             "the loss of worker 0 has been nan since step 60",
         ),
-        "another rank makes no progress": (
+        "the loss has been NaN for 40 steps on one rank, and another stays at an earlier step": (
             sample_job(_losing(0, 40), sample_member(1, step=58), median_step=0.1),
             "the loss of worker 0 has been nan since step 60",
         ),
     },
     silent_on={
-        "a step that is skipped": sample_job(_losing(0, 1), sample_member(1), sample_member(2)),
-        "it may have begun on another host, whose values are older": sample_job(
+        ("a single NaN, in a step that is skipped"): sample_job(
+            _losing(0, 1), sample_member(1), sample_member(2)
+        ),
+        "the loss is NaN on two ranks, and perhaps was so earlier on a third, on another host": sample_job(
             _losing(0, 4, 61), sample_member(1, step=58), _losing(2, 4, 61), median_step=0.1
         ),
         "the job is being ended": sample_job(_losing(0, 40), ending=True),
-        "JAX's value of another rank may not be there yet": sample_job(
+        "the value is NaN on one rank of JAX, and another's value may not be there yet": sample_job(
             _losing(0, 40, framework="jax"),
             sample_member(1, step=100, framework="jax"),
             median_step=0.1,
         ),
-        "it was bad once": sample_job(_losing(0, 0), sample_member(1), sample_member(2)),
-        "never seen": sample_job(sample_member(0), sample_member(1), sample_member(2)),
+        "the loss is finite again": sample_job(_losing(0, 0), sample_member(1), sample_member(2)),
+        "no loss has been read": sample_job(sample_member(0), sample_member(1), sample_member(2)),
     },
     since="0.1",
     drill=("nan-loss", "tf-nan-loss", "jax-nan-loss"),

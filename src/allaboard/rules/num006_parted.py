@@ -98,28 +98,32 @@ RULE = Rule(
     check=check,
     needs=("checks",),
     fires_on={
-        "one has diverged": (
+        "the parameters of one of three ranks have diverged": (
             sample_job(_checked(0, 1, 2, 3), _checked(1, 1, 7, 8), _checked(2, 1, 2, 3)),
             "the parameters of worker 1 have diverged from the others' by step 20",
         ),
-        "two ranks": (
+        "the parameters of two ranks have diverged": (
             sample_job(_checked(0, 1, 2, 3, size=2), _checked(1, 1, 7, 8, size=2)),
             "the ranks' parameters have diverged by step 20",
         ),
     },
     silent_on={
-        "all equal": sample_job(*(_checked(r, 1, 2, 3) for r in range(3))),
-        "together again": sample_job(
+        "the parameters of all ranks are equal": sample_job(
+            *(_checked(r, 1, 2, 3) for r in range(3))
+        ),
+        "the parameters differed once, and are equal again": sample_job(
             _checked(0, 1, 2, 3), _checked(1, 1, 7, 3), _checked(2, 1, 2, 3)
         ),
-        "one is a step behind": sample_job(
+        "one rank has yet to make the last comparison": sample_job(
             _checked(0, 1, 2, 3), _checked(1, 1, 2), _checked(2, 1, 2, 3)
         ),
         "two jobs side by side, each with a model of its own": sample_job(
             *(_checked(r, 1, 2, 3, size=2) for r in (0, 1)),
             *(_checked(r, 4, 5, 6, size=2) for r in (2, 3)),
         ),
-        "not looked at": sample_job(sample_member(0), sample_member(1), sample_member(2)),
+        "no parameters were compared": sample_job(
+            sample_member(0), sample_member(1), sample_member(2)
+        ),
     },
     since="0.1",
     retry=Retry.HERE,

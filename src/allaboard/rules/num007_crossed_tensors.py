@@ -103,26 +103,30 @@ RULE = Rule(
     check=check,
     needs=("traces",),
     fires_on={
-        "one of three": (
+        "one of three ranks goes through the tensors in another order": (
             sample_job(_member(0, 1, 2, 3), _member(1, 3, 2, 1), _member(2, 1, 2, 3)),
             "worker 1 passed other tensors than the others to the same call of all_reduce at train.py:41 "
             "in train: ranks 0, 2 Net.a.weight, rank 1 Net.c.weight",
         ),
-        "two ranks, in turn": (
+        "two ranks go through the tensors in different orders": (
             sample_job(_member(0, 1, 2, 3, size=2), _member(1, 2, 3, 1, size=2)),
             "the ranks passed different tensors to the same call of all_reduce at train.py:41 in train: "
             "rank 0 Net.a.weight, rank 1 Net.b.weight",
         ),
     },
     silent_on={
-        "in one order": sample_job(*(_member(r, 1, 2, 3) for r in range(3))),
-        "a model with other names on one rank": sample_job(
+        "all ranks go through the tensors in one order": sample_job(
+            *(_member(r, 1, 2, 3) for r in range(3))
+        ),
+        "a model whose tensors have other names on one rank": sample_job(
             _member(0, 1, 2, 3), _member(1, 4, 5, 6), _member(2, 1, 2, 3)
         ),
-        "tensors that belong to no module": sample_job(
+        "some of the tensors belong to no module": sample_job(
             _member(0, 1, 0, 2), _member(1, 0, 1, 2), _member(2, 1, 0, 2)
         ),
-        "one call alone": sample_job(_member(0, 1, 1, 1), _member(1, 2, 1, 1), _member(2, 1, 1, 1)),
+        ("only a single call differs"): sample_job(
+            _member(0, 1, 1, 1), _member(1, 2, 1, 1), _member(2, 1, 1, 1)
+        ),
     },
     since="0.1",
     drill=("crossed-tensors",),

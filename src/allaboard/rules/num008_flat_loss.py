@@ -138,11 +138,11 @@ RULE = Rule(
     check=check,
     needs=("loss_course",),
     fires_on={
-        "on all ranks": (
+        "the losses of all ranks stay the same for 1499 steps": (
             sample_job(_example(0), _example(1)),
             "the loss has stayed at 2.3 since the first steps, for 1499 steps",
         ),
-        "the parameters do not change": (
+        "the loss and the parameters stay the same": (
             sample_job(
                 sample_member(
                     0,
@@ -155,24 +155,26 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "it falls slowly": sample_job(_example(lowest_mean=2.25)),
-        "it rises": sample_job(_example(highest_mean=2.5)),
-        "it fell at once": sample_job(_example(first_mean=2.9)),
-        "it falls on one rank": sample_job(_example(0), _example(1, lowest_mean=1.8)),
-        "a warm-up of the learning rate": sample_job(_example(last_step=700)),
-        "in seconds": sample_job(_example(span=20.0)),
-        "few losses were seen": sample_job(_example(samples=30)),
-        "a policy's loss, about 0": sample_job(_example(lowest=-0.2)),
-        "a rank makes its first steps": sample_job(
+        "the loss falls slowly": sample_job(_example(lowest_mean=2.25)),
+        "the loss rises": sample_job(_example(highest_mean=2.5)),
+        "the loss fell in the first steps": sample_job(_example(first_mean=2.9)),
+        "the loss falls on one of two ranks": sample_job(_example(0), _example(1, lowest_mean=1.8)),
+        (
+            "the loss has stayed the same for 699 steps, as in a warm-up of the learning rate"
+        ): sample_job(_example(last_step=700)),
+        "the loss has stayed the same for 20 seconds": sample_job(_example(span=20.0)),
+        "only 30 losses were seen": sample_job(_example(samples=30)),
+        "a policy's loss, which is about 0": sample_job(_example(lowest=-0.2)),
+        "one rank has yet to make its first step": sample_job(
             _example(0), sample_member(1, phase=Phase.JOINED)
         ),
-        "another finding is about the loss": sample_job(
+        "the loss is NaN, which NUM005 reports": sample_job(
             sample_member(
                 0, loss_course=_example().loss_course, loss=Loss(bad=3, step=1500, value="nan")
             )
         ),
-        "the job ends": sample_job(_example(), ending=True),
-        "not seen": sample_job(sample_member(0), sample_member(1)),
+        "the job is being ended": sample_job(_example(), ending=True),
+        "no loss was seen": sample_job(sample_member(0), sample_member(1)),
     },
     since="0.1",
     passes=True,

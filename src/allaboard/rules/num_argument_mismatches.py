@@ -70,7 +70,7 @@ rank (an empty shard: `0` instead of `0.0`), or for mixed precision that is turn
         mismatch=MismatchKind.DTYPE,
         value=lambda call: call.dtype,
         fix="cast to the same dtype on all ranks",
-        case="int32 among float32",
+        case="one of three ranks passes int32, the others float32",
         outlier_call=sample_signature(dtype="int32"),
         summary="worker 1 passed int32 to all_reduce where the others passed float32",
         drill="other-dtype",
@@ -91,13 +91,13 @@ smaller on one rank, use `drop_last=True`.
         mismatch=MismatchKind.ELEMENTS,
         value=lambda call: str(call.elements),
         fix="pass the same number of elements on all ranks",
-        case="six among four",
+        case="one of three ranks passes 6 elements, the others 4",
         outlier_call=sample_signature(elements=6, shape="6"),
         summary="worker 1 passed 6 elements to all_reduce where the others passed 4",
         drill="other-elements",
         noun=" elements",
         silent_on={
-            "the backwards of two models": example_one_of_three(
+            "one rank runs the backward of another DDP model, which HANG009 reports": example_one_of_three(
                 sample_signature("DDP backward", elements=6, shape="6"),
                 sample_signature("DDP backward"),
             ),
@@ -116,7 +116,7 @@ Pass the same `op=` on all ranks.
         mismatch=MismatchKind.REDUCE,
         value=lambda call: call.reduce,
         fix="pass the same reduce operation on all ranks",
-        case="max among sums",
+        case="one of three ranks reduces with max, the others with sum",
         outlier_call=sample_signature(reduce="max"),
         summary="worker 1 passed max to all_reduce where the others passed sum",
         drill="other-reduce",

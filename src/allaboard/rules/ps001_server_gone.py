@@ -120,7 +120,7 @@ RULE = Rule(
     check=check,
     needs=("exit",),
     fires_on={
-        "killed": (
+        "a parameter server was killed by SIGKILL": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("worker", 1, op=_RUN),
@@ -129,14 +129,14 @@ RULE = Rule(
             "ps 0 was killed by SIGKILL and its variables are lost; worker 0, worker 1 cannot continue "
             "without it",
         ),
-        "its branch returned": (
+        "a parameter server's script ended with exit code 0": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("ps", 0, exit=Exit(ended_at=95.0, code=0)),
             ),
             "ps 0 exited with code 0 and its variables are lost; worker 0 cannot continue without it",
         ),
-        "its host is lost": (
+        "a parameter server's host is lost": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("ps", 0, exit=Exit(ended_at=95.0, lost=True)),
@@ -144,7 +144,7 @@ RULE = Rule(
             ),
             "ps 0 was lost with host a, which is no longer reachable; worker 0 cannot continue without it",
         ),
-        "it is being restarted": (
+        "a killed parameter server is being restarted": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("ps", 0, exit=Exit(ended_at=98.5, signal=9), phase_since=90.0),
@@ -155,20 +155,20 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the work is done": sample_job(
+        "the workers have finished with exit code 0": sample_job(
             ps_member("worker", 0, exit=Exit(ended_at=94.0, code=0)),
             ps_member("ps", 0, exit=Exit(ended_at=95.0, code=0)),
         ),
-        "allaboard ended it": sample_job(
+        "allaboard itself ended the parameter server": sample_job(
             ps_member("worker", 0),
             ps_member("ps", 0, exit=Exit(ended_at=95.0, signal=15, ours=True)),
         ),
-        "another serves in its place": sample_job(
+        "another process serves in place of the killed one": sample_job(
             ps_member("worker", 0),
             ps_member("ps", 0, exit=Exit(ended_at=90.0, signal=9)),
             ps_member("ps", 0, number=3, phase_since=93.0),
         ),
-        "no parameter server": sample_job(waiting_member(0), ended_member(1, signal=9)),
+        "a job without parameter servers": sample_job(waiting_member(0), ended_member(1, signal=9)),
     },
     since="0.1",
     drill=("ps-killed", "tf2-ps-killed", "ps-returns", "restart-ps", "restart-tf2-ps"),

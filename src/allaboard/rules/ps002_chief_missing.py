@@ -117,7 +117,7 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "the chief has not started": (
+        "a worker has waited for 20 seconds for a chief that is still in its own code": (
             sample_job(
                 ps_member("chief", 0, number=3, **_EARLY),
                 ps_member("worker", 0, op=_WAIT, step=0),
@@ -125,7 +125,7 @@ RULE = Rule(
             ),
             "worker 0 waits for chief 0 to initialize the variables: it is alive, in its own code",
         ),
-        "the chief does not move": (
+        "a worker has waited for 5 seconds for a chief that does not move": (
             sample_job(
                 ps_member("chief", 0, number=3, stack=sample_stack(USER), **_EARLY),
                 ps_member("worker", 0, op=_SOON, step=0),
@@ -133,7 +133,7 @@ RULE = Rule(
             ),
             "worker 0 waits for chief 0 to initialize the variables: it is at train.py:41 in train",
         ),
-        "worker 0 is the chief, and was killed": (
+        "worker 0 is the chief, and was killed before it initialized the variables": (
             sample_job(
                 ps_member("worker", 0, exit=Exit(ended_at=70.0, signal=9), step=0),
                 ps_member("worker", 1, op=_WAIT, step=0),
@@ -143,30 +143,30 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the chief trains, and the worker checks every 30 s": sample_job(
+        "the chief trains, and a worker checks for the variables every 30 seconds": sample_job(
             ps_member("worker", 0), ps_member("worker", 1, op=_WAIT, step=0), ps_member("ps", 0)
         ),
-        "the chief trained and is done, and the worker checks every 30 s": sample_job(
+        "the chief has finished, and a worker checks for the variables every 30 seconds": sample_job(
             ps_member("worker", 0, exit=Exit(ended_at=85.0, code=0)),
             ps_member("worker", 1, op=_WAIT, step=0),
             ps_member("ps", 0),
         ),
-        "allaboard has ended the chief, after a server": sample_job(
+        "allaboard ended the chief after a parameter server had failed": sample_job(
             ps_member("worker", 0, exit=Exit(ended_at=97.0, signal=15, ours=True), step=30),
             ps_member("worker", 1, op=_WAIT, step=0),
             ps_member("ps", 0, exit=Exit(ended_at=95.0, code=9)),
         ),
-        "just begun": sample_job(
+        "a worker has waited for the chief for 5 seconds": sample_job(
             ps_member("worker", 0, step=0),
             ps_member("worker", 1, op=_SOON, step=0),
             ps_member("ps", 0),
         ),
-        "the chief loads data": sample_job(
+        "the chief still downloads its data": sample_job(
             ps_member("chief", 0, number=3, stack=sample_stack(USER), traffic=3e5, **_EARLY),
             ps_member("worker", 0, op=_SOON, step=0),
             ps_member("ps", 0),
         ),
-        "it restores a large checkpoint": sample_job(
+        "the chief uses the CPU, as when it restores a large checkpoint": sample_job(
             ps_member("worker", 0, step=0, cpu=0.9),
             ps_member("worker", 1, op=_WAIT, step=0),
             ps_member("ps", 0),

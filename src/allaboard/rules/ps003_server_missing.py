@@ -133,7 +133,7 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "a server died before it served": (
+        "a parameter server exited before it served": (
             sample_job(
                 ps_member("worker", 0, op=_MAKES, step=0),
                 ps_member("ps", 0, exit=Exit(ended_at=60.0, code=1), phase=Phase.IMPORTED),
@@ -141,7 +141,7 @@ RULE = Rule(
             ),
             "worker 0 cannot create its session: ps 0 is not serving",
         ),
-        "a server does not move before it serves": (
+        "a parameter server stands still in its own code before it serves": (
             sample_job(
                 ps_member("worker", 0, op=_SOON, step=0),
                 ps_member(
@@ -150,7 +150,7 @@ RULE = Rule(
             ),
             "worker 0 cannot create its session: ps 0 is not serving",
         ),
-        "another worker has ended, and no device filters are set": (
+        "another worker has ended, and the session has no device filters": (
             sample_job(
                 ps_member("worker", 0, op=_MAKES, step=0),
                 ps_member("ps", 0),
@@ -158,7 +158,7 @@ RULE = Rule(
             ),
             "worker 0 cannot create its session: worker 1 is not serving",
         ),
-        "a server sleeps before it serves": (
+        "a parameter server has been asleep for 3.5 seconds before it serves": (
             sample_job(
                 ps_member("worker", 0, op=_SOON, step=0),
                 ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=96.5),
@@ -167,25 +167,25 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all are running": sample_job(
+        "all tasks of the cluster are running": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0),
             ps_member("worker", 1, step=0),
             ps_member("ps", 0),
         ),
-        "restores a large checkpoint": sample_job(
+        "the worker uses the CPU, as when it restores a large checkpoint": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0, cpu=1.0),
             ps_member("ps", 0, exit=Exit(ended_at=60.0, code=1)),
         ),
-        "it is being restarted": sample_job(
+        "a parameter server is being restarted": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0),
             ps_member("worker", 1, step=0),
             ps_member("ps", 0, started_at=85.0, phase=Phase.IMPORTING),
         ),
-        "just begun": sample_job(
+        "a worker has waited for 5 seconds for a server that has slept for 2.5 seconds": sample_job(
             ps_member("worker", 0, op=_SOON, step=0),
             ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=97.5),
         ),
-        "it is on its way": sample_job(
+        "a worker has waited for 5 seconds for a server that is starting": sample_job(
             ps_member("worker", 0, op=_SOON, step=0),
             ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=99.9),
         ),

@@ -138,7 +138,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one has not started": (
+        "one of two workers has not begun to train": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, **_COMING),
@@ -147,7 +147,7 @@ RULE = Rule(
             "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
             "own code",
         ),
-        "one does not move since the others began": (
+        "one of two workers has stood still since the other began 5 seconds ago": (
             sample_job(
                 ps_member("worker", 0, phase_since=95.0, **_SYNC),
                 ps_member("worker", 1, stack=sample_stack(USER), moved_at=95.0, **_COMING),
@@ -156,7 +156,7 @@ RULE = Rule(
             "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is at train.py:41 "
             "in train",
         ),
-        "one failed, and has not come back": (
+        "one of two workers failed 15 seconds ago, and does not train yet": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, predecessor_ended_at=85.0, **_COMING),
@@ -165,7 +165,7 @@ RULE = Rule(
             "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
             "own code",
         ),
-        "it waits for the chief for longer than the interval of its checks": (
+        "a worker has waited for the chief for 75 seconds, although it checks every 30": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, **_AWAITS),
@@ -177,49 +177,49 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "it sleeps until its next check whether the chief has initialized": sample_job(
+        "a worker sleeps until its next check whether the chief has initialized": sample_job(
             ps_member("worker", 0, **_SYNC),
             ps_member("worker", 1, **_AWAITS),
             ps_member("ps", 0),
             now=88.0,
         ),
-        "its wait for the chief is over, and it has yet to make a step": sample_job(
+        "a worker's wait for the chief is over, and it has yet to make a step": sample_job(
             ps_member("worker", 0, **_SYNC),
             ps_member("worker", 1, moved_at=97.0, **_COMING),
             ps_member("ps", 0),
         ),
-        "all train": sample_job(
+        "all workers train": sample_job(
             ps_member("worker", 0, **_SYNC), ps_member("worker", 1, **_SYNC), ps_member("ps", 0)
         ),
-        "asynchronous": sample_job(
+        "one of two workers has not begun to train in an asynchronous job": sample_job(
             ps_member("worker", 0), ps_member("worker", 1, **_COMING), ps_member("ps", 0)
         ),
-        "no member has made a step": sample_job(
+        "no worker has made a step": sample_job(
             ps_member("worker", 0, step=0, **_SYNC),
             ps_member("worker", 1, **_COMING),
             ps_member("ps", 0),
         ),
-        "it starts a little later": sample_job(
+        "one worker has trained for 5 seconds, and the other is starting": sample_job(
             ps_member("worker", 0, phase_since=95.0, **_SYNC),
             ps_member("worker", 1, **_COMING),
             ps_member("ps", 0),
         ),
-        "it reads something, since they began": sample_job(
+        "one worker has trained for 5 seconds, and the other still reads files": sample_job(
             ps_member("worker", 0, phase_since=95.0, **_SYNC),
             ps_member("worker", 1, stack=sample_stack(USER), io=3e6, moved_at=95.0, **_COMING),
             ps_member("ps", 0),
         ),
-        "it failed a moment ago, and is coming back": sample_job(
+        "one of two workers failed 6 seconds ago, and is coming back": sample_job(
             ps_member("worker", 0, **_SYNC),
             ps_member("worker", 1, predecessor_ended_at=94.0, **_COMING),
             ps_member("ps", 0),
         ),
-        "one has ended, and the other one closes its session": sample_job(
+        "one worker has ended, and the other closes its session": sample_job(
             ps_member("worker", 0, op=Op(COORDINATOR_JOIN_OP, 2, 80.0), **_SYNC),
             ps_member("worker", 1, exit=Exit(ended_at=80.0, code=0), **_SYNC),
             ps_member("ps", 0),
         ),
-        "done": sample_job(
+        "the only worker has finished with exit code 0": sample_job(
             ps_member("worker", 0, exit=Exit(ended_at=80.0, code=0), **_SYNC), ps_member("ps", 0)
         ),
     },

@@ -151,23 +151,23 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one core, all of it": (
+        "a parameter server uses all of its one core": (
             sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.97, allowed=1))),
             "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
-        "one core, all of it, for four seconds": (
+        "a parameter server has used all of its one core for four seconds": (
             _recent_view_of(waiting=0.95, cpu=0.97),
             "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
-        "a container's quota": (
+        "a parameter server uses all of its container's quota of 0.2 cores": (
             sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.2, allowed=0.2))),
             "ps 0 is saturated: it uses 0.20 of its 0.2 cores, and worker 0, worker 1 wait for it",
         ),
-        "a quota of which the kernel loses a part": (
+        "a parameter server is throttled 90 % of the time, and uses less than its small quota": (
             _throttled_view(0.9),
             "ps 0 is saturated: it uses 0.04 of its 0.05 cores, and worker 0, worker 1 wait for it",
         ),
-        "TensorFlow 2's workers": (
+        "a worker of TensorFlow 2 waits for a server that uses all of its core": (
             sample_job(
                 ps_member("chief", 0, number=3, load=_load(0.1, 0.95)),
                 ps_member("worker", 0, op=SERVING, step=0, load=_load(0.2, 1.0)),
@@ -180,15 +180,17 @@ RULE = Rule(
         "a busy server whose workers compute": sample_job(
             ps_member("worker", 0, load=_load(3.0, 0.95)), ps_member("ps", 0, load=_load(7.9))
         ),
-        "asynchronous workers in turn with an idle server": sample_job(
+        "asynchronous workers wait in turn for a server with idle cores": sample_job(
             *_WAITING, ps_member("ps", 0, load=_load(0.3))
         ),
-        "a quota that is rarely used up": _throttled_view(0.1),
-        "for four seconds, and its workers wait half of them": _recent_view_of(
+        "a server whose quota is rarely used up": _throttled_view(0.1),
+        "a busy server for which the workers have waited 70 % of four seconds": _recent_view_of(
             waiting=0.7, cpu=0.97
         ),
-        "for four seconds, with room": _recent_view_of(waiting=0.95, cpu=0.7),
-        "measured too briefly": sample_job(
+        "a server that has used 70 % of its core for four seconds": _recent_view_of(
+            waiting=0.95, cpu=0.7
+        ),
+        "a busy server that was measured for one second": sample_job(
             *_WAITING, ps_member("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),
     },

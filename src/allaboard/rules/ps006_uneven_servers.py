@@ -115,11 +115,11 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one table": (
+        "nearly all bytes of the variables are on one of two servers": (
             sample_job(ps_member("worker", 0, **_placed(40_000_000, 2560)), *_TWO),
             "ps 0 holds 100% of the variables' bytes; the other server holds nearly none",
         ),
-        "TensorFlow 2's chief knows what is placed, its workers exchange it": (
+        "TensorFlow 2's chief placed nearly all bytes on one server, and a worker exchanges them": (
             sample_job(
                 ps_member("chief", 0, number=3, **(_placed(512, 6_000_000) | {"pairs": ()})),
                 ps_member("worker", 0, op=SERVING, pairs=_placed(512, 6_000_000)["pairs"]),
@@ -129,22 +129,26 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "even": sample_job(ps_member("worker", 0, **_placed(20_000_000, 18_000_000)), *_TWO),
-        "the chief of TensorFlow 2 placed them evenly": sample_job(
+        ("the bytes of the variables are spread evenly over two servers"): sample_job(
+            ps_member("worker", 0, **_placed(20_000_000, 18_000_000)), *_TWO
+        ),
+        "TensorFlow 2's chief placed the bytes of the variables evenly": sample_job(
             ps_member("chief", 0, number=3, **_placed(20_000_000, 18_000_000)),
             ps_member("worker", 0, op=SERVING),
             *_TWO,
         ),
-        "a single server holds all": sample_job(
+        "a job with a single server": sample_job(
             ps_member("worker", 0, **_placed(40_000_000)), ps_member("ps", 0)
         ),
         "a table of which each step uses a few rows": sample_job(
             ps_member("worker", 0, **_placed(40_000_000, 2560, moved=0.01)), *_TWO
         ),
-        "nothing is exchanged yet": sample_job(
+        "nothing has been exchanged with the servers yet": sample_job(
             ps_member("worker", 0, **(_placed(40_000_000, 2560) | {"pairs": ()})), *_TWO
         ),
-        "small": sample_job(ps_member("worker", 0, **_placed(16_000, 40)), *_TWO),
+        "variables of 16 kB in total": sample_job(
+            ps_member("worker", 0, **_placed(16_000, 40)), *_TWO
+        ),
     },
     since="0.1",
     drill=("ps-uneven", "tf2-ps-uneven"),

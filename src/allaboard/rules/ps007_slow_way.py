@@ -165,48 +165,48 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one server of two": (
+        "the links to one of two servers are full": (
             sample_job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
             "worker 0, worker 1 wait for the network to ps 1: the link is full 95% of the time at 0.8 MB/s",
         ),
-        "one worker's link": (
+        "all links of one of two workers are full": (
             sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
             "worker 1 waits for the network to ps 0, ps 1: the link is full 90% of the time at 0.8 MB/s",
         ),
-        "one worker's link, full only towards the large variables": (
+        "one worker's link to one of two servers is full": (
             sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
             "worker 1 waits for the network to ps 1: the link is full 90% of the time at 0.8 MB/s",
         ),
-        "a low bandwidth, as the kernel measures it too": (
+        "a link of low bandwidth, as the kernel measures it too": (
             sample_job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
             "worker 0 waits for the network to ps 0: the link is full 66% of the time at 0.83 MB/s",
         ),
-        "a high latency": (
+        "a link with a round trip of 50 ms": (
             sample_job(_worker(0, 0.9, least=0.05), _server(0)),
             "worker 0 waits for the network to ps 0: a round trip takes at least 50 ms",
         ),
     },
     silent_on={
-        "a link with room, on hosts whose processes are slow to answer": sample_job(
+        "links with room, on hosts whose processes are slow to answer": sample_job(
             _worker(0, 0.65, rate=5e6, delivers=4e9),
             _worker(1, 0.62, rate=5e6, delivers=1e8),
             *_BOTH,
         ),
-        "a link on which nothing gets through": sample_job(_worker(0, 1.0, rate=0.0), _server(0)),
+        "a link on which no data gets through": sample_job(_worker(0, 1.0, rate=0.0), _server(0)),
         "a link that has just been broken": sample_job(
             _worker(0, 0.9, unanswered=(Silence("send", "10.0.0.2:29500"),)), _server(0)
         ),
-        "asynchronous, and room on every link": sample_job(
+        "asynchronous workers with room on every link": sample_job(
             _worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH
         ),
         "the server computes all the time": sample_job(_worker(0, 0.9), _server(0, cpu=0.95)),
-        "the worker is busy with its own code": sample_job(
+        "the worker spends most of its time in its own code": sample_job(
             _worker(0, 0.9, waiting=0.2), _server(0)
         ),
         "a fast network that is fully used": sample_job(
             _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
         ),
-        "all on one host": sample_job(_worker(0, 0.9), _NEAR),
+        "the worker and the server are on one host": sample_job(_worker(0, 0.9), _NEAR),
     },
     since="0.1",
     drill=("ps-slow-link", "ps-slow-link-of-worker"),

@@ -81,21 +81,27 @@ RULE = Rule(
     check=check,
     needs=("step",),
     fires_on={
-        "one variable for two": (
+        "one variable for two servers": (
             sample_job(ps_member("worker", 0, **_placed("ps:0")), *_TWO),
             "ps 1 holds no variables: there is 1 variable for 2 servers",
         ),
     },
     silent_on={
-        "a server that the training members do not know": sample_job(
+        "a server that is not in the worker's cluster": sample_job(
             ps_member("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
         ),
-        "one for each": sample_job(ps_member("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
-        "they are being created": sample_job(
+        ("one variable on each of two servers"): sample_job(
+            ps_member("worker", 0, **_placed("ps:0", "ps:1")), *_TWO
+        ),
+        "no step has been made, so the variables are still being created": sample_job(
             ps_member("worker", 0, step=0, **_placed("ps:0")), *_TWO
         ),
-        "created where the probe does not look": sample_job(ps_member("worker", 0), *_TWO),
-        "all on the workers": sample_job(ps_member("worker", 0, **_placed("worker:0")), *_TWO),
+        "variables that are created where the probe does not look": sample_job(
+            ps_member("worker", 0), *_TWO
+        ),
+        ("all variables are on the worker itself"): sample_job(
+            ps_member("worker", 0, **_placed("worker:0")), *_TWO
+        ),
     },
     since="0.1",
     drill=("tf2-ps-idle",),

@@ -72,7 +72,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "it hangs": (
+        "two workers hang at the start of MultiWorkerMirroredStrategy": (
             sample_job(
                 *(sample_member(i, **_declaring("worker:0", "worker:1", "ps:0")) for i in range(2))
             ),
@@ -81,14 +81,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "only workers": sample_job(sample_member(0, **_declaring("worker:0", "worker:1"))),
-        "an evaluator beside them": sample_job(
+        "the cluster lists only workers": sample_job(
+            sample_member(0, **_declaring("worker:0", "worker:1"))
+        ),
+        "the cluster lists a worker and an evaluator": sample_job(
             sample_member(0, **_declaring("worker:0", "evaluator:0"))
         ),
-        "servers that belong to the job": sample_job(
+        "workers that use the parameter servers of their cluster": sample_job(
             ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0)
         ),
-        "it trains nevertheless": sample_job(
+        "a worker trains although its cluster lists a parameter server": sample_job(
             sample_member(0, **(_declaring("worker:0", "worker:1", "ps:0") | {"step": 9}))
         ),
     },

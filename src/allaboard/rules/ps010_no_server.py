@@ -88,21 +88,25 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "TensorFlow 1 trains alone": (
+        "workers of TensorFlow 1 keep the variables to themselves": (
             sample_job(_worker(0, **_NOTED), _worker(1, **_NOTED)),
             "worker 0, worker 1 use replica_device_setter in a cluster without parameter servers: "
             "every worker keeps the variables to itself",
         ),
-        "TensorFlow 2 refuses": (
+        "ParameterServerStrategy of TensorFlow 2 refuses to start": (
             sample_job(sample_member(0, declared=None, phase=Phase.IMPORTED, raised=_RAISED)),
             "worker 0 uses ParameterServerStrategy in a cluster without parameter servers: the strategy "
             "refuses to start",
         ),
     },
     silent_on={
-        "there are servers": sample_job(ps_member("worker", 0), ps_member("ps", 0)),
-        "one process by itself": sample_job(sample_member(0, declared=None, **_NOTED)),
-        "a collective job": sample_job(_worker(0), _worker(1)),
+        "the cluster has a parameter server": sample_job(
+            ps_member("worker", 0), ps_member("ps", 0)
+        ),
+        ("a single process that uses `replica_device_setter`"): sample_job(
+            sample_member(0, declared=None, **_NOTED)
+        ),
+        "workers of a job that uses collectives": sample_job(_worker(0), _worker(1)),
     },
     since="0.1",
     retry=Retry.NEVER,

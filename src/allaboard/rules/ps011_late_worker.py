@@ -167,36 +167,44 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "slow data": (
+        "one of two workers is late because of slow data": (
             sample_job(_worker(0, 0.95), _worker(1, 0.06), _PS),
             "worker 0 waits for worker 1 in every step; worker 1 spends 94% of its time in its own code",
         ),
-        "slow data, for four seconds": (
+        "one of two workers has been late for four seconds because of slow data": (
             sample_job(_worker(0, 0.5, recent=0.95), _worker(1, 0.4, recent=0.06), _PS),
             "worker 0 waits for worker 1 in every step; worker 1 spends 94% of its time in its own code",
         ),
-        "fewer cores": (
+        "one of three workers is late because it computes longer than the others": (
             sample_job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
             "worker 0, worker 2 wait for worker 1 in every step; worker 1 spends 98% of its time computing",
         ),
     },
     silent_on={
-        "asynchronous": sample_job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
-        "for four seconds, half of the time": sample_job(
+        ("one of two workers is late in an asynchronous job"): sample_job(
+            _worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS
+        ),
+        "one of two workers has waited 70 % of four seconds for the other": sample_job(
             _worker(0, 0.5, recent=0.7), _worker(1, 0.4, recent=0.06), _PS
         ),
-        "all wait a little for each other": sample_job(_worker(0, 0.5), _worker(1, 0.45), _PS),
-        "it has left its loop and shuts down": sample_job(
+        ("both workers wait about half of the time for each other"): sample_job(
+            _worker(0, 0.5), _worker(1, 0.45), _PS
+        ),
+        "the late worker has left its loop and shuts down": sample_job(
             _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
         ),
-        "it is away from its steps once": sample_job(
+        "the late worker has left its steps once, for longer than usual": sample_job(
             _worker(0, 0.95),
             msgspec.structs.replace(_worker(1, 0.06), pace=Pace(steps=30, step=0.2)),
             _PS,
         ),
-        "no further steps": sample_job(_worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0),
-        "all read slowly": sample_job(_worker(0, 0.1), _worker(1, 0.1), _PS),
-        "the server is what they wait for": sample_job(
+        ("the job makes no further steps"): sample_job(
+            _worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0
+        ),
+        "both workers are slow to read their data": sample_job(
+            _worker(0, 0.1), _worker(1, 0.1), _PS
+        ),
+        "both workers wait for a server that uses all of its core": sample_job(
             _worker(0, 0.95),
             _worker(1, 0.95),
             ps_member("ps", 0, load=Load(span=10.0, cpu=0.97, allowed=1)),

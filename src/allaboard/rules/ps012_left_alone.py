@@ -181,42 +181,48 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "its shard is used up": (
+        "a worker has finished after 40 runs, and another trains on after 900": (
             sample_job(_ON, _left(80.0), _PS),
             "worker 1 finished after 40 runs; worker 0 has been training without it for 20 s",
         ),
-        "a worker of TensorFlow 2 no longer serves": (
+        "a worker of TensorFlow 2 has exited with code 0 and no longer serves": (
             sample_job(_chief(99.5), _GONE, ps_member("worker", 0), _PS),
             "worker 1 exited with code 0 and no longer serves; chief 0 continues without it",
         ),
     },
     silent_on={
-        "the chief has done nothing since": sample_job(_chief(79.0), _GONE, _PS),
-        "all of TensorFlow 2 have just exited": sample_job(_chief(99.9), _left(99.0), _PS),
-        "the chief has exited too": sample_job(
+        ("TensorFlow 2's chief has scheduled nothing since a worker exited"): sample_job(
+            _chief(79.0), _GONE, _PS
+        ),
+        "a worker of TensorFlow 2 exited one second ago": sample_job(
+            _chief(99.9), _left(99.0), _PS
+        ),
+        "TensorFlow 2's chief has exited too": sample_job(
             _chief(99.0, exit=Exit(ended_at=99.1, code=0)), _GONE, _PS
         ),
-        "a worker of TensorFlow 2 was started again": sample_job(
+        "the worker of TensorFlow 2 that exited was started again": sample_job(
             _chief(99.5), _GONE, ps_member("worker", 1), _PS
         ),
-        "just now": sample_job(_ON, _left(95.0), _PS),
-        "after hours, and the others are about to finish too": sample_job(
+        "a worker finished 5 seconds ago": sample_job(_ON, _left(95.0), _PS),
+        "a worker finished after hours, and the others are about to finish too": sample_job(
             _ON, _left(80.0, span=9000.0), _PS
         ),
-        "the other one has completed its last step too": sample_job(
+        "the other worker completed its last step just after the first had finished": sample_job(
             _other(70, 110, step_at=80.1), _left(80.0), _PS
         ),
-        "the chief evaluates, with the same session, when the training is over": sample_job(
+        "the chief evaluates with the same session after the training": sample_job(
             _other(900, 82), _left(80.0), _PS
         ),
-        "the other one started later, and has as much to do": sample_job(
+        "the other worker started later, and has as much to do": sample_job(
             _other(36, 116), _left(80.0), _PS
         ),
-        "which one trains and which evaluates is unknown": sample_job(
+        "it is not known whether the other worker trains or evaluates": sample_job(
             ps_member("worker", 0, step=900, step_at=99.5), _left(80.0), _PS
         ),
-        "it failed": sample_job(_ON, _left(80.0, code=1), _PS),
-        "far slower, but still training": sample_job(
+        "the worker that has ended failed with exit code 1": sample_job(
+            _ON, _left(80.0, code=1), _PS
+        ),
+        "a worker that is far slower, but still trains": sample_job(
             _ON, ps_member("worker", 1, step=3, step_at=99.0), _PS
         ),
     },

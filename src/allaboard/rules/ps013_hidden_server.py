@@ -92,25 +92,27 @@ RULE = Rule(
     check=check,
     needs=("raised",),
     fires_on={
-        "only another server": (
+        "the device filters list another server only": (
             sample_job(_worker("/job:ps/task:1 /job:worker/task:1"), ps_member("ps", 0)),
             "worker 1 cannot see ps 0: the device_filters of its session exclude it",
         ),
-        "only itself": (
+        "the device filters list only the worker itself": (
             sample_job(_worker("/job:worker/task:1"), ps_member("ps", 0)),
             "worker 1 cannot see ps 0: the device_filters of its session exclude it",
         ),
     },
     silent_on={
-        "all servers": sample_job(_worker("/job:ps /job:worker/task:1"), ps_member("ps", 0)),
-        "each by its number": sample_job(
+        ("the device filters list all servers by their job"): sample_job(
+            _worker("/job:ps /job:worker/task:1"), ps_member("ps", 0)
+        ),
+        "the device filters list the server by its number": sample_job(
             _worker("/job:ps/replica:0/task:0 /job:worker"), ps_member("ps", 0)
         ),
-        "it raised something else": sample_job(
+        "the worker raised another exception": sample_job(
             _worker("/job:worker", raised=Raised(type="KeyError", message="x", raised_at=90.0)),
             ps_member("ps", 0),
         ),
-        "no filters": sample_job(_worker(""), ps_member("ps", 0)),
+        "the session has no device filters": sample_job(_worker(""), ps_member("ps", 0)),
     },
     since="0.1",
     retry=Retry.NEVER,

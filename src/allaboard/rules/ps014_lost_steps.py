@@ -85,26 +85,26 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a checkpoint is older": (
+        "a server was restarted from a checkpoint that is 59 steps old": (
             _back(460, 401, _PS),
             "59 steps were lost with ps 0: training went back from step 460 to step 401",
         ),
-        "a worker that trains alone, at once": (
+        "a job with a single worker goes back 59 steps: this is reported at once": (
             msgspec.structs.replace(_back(460, 401, _PS), members=(_TASKS[0], _TASKS[2]), now=99.1),
             "59 steps were lost with ps 0: training went back from step 460 to step 401",
         ),
-        "there is no checkpoint": (
+        "a server was restarted without a checkpoint": (
             _back(460, 1, _PS),
             "459 steps were lost with ps 0: training went back from step 460 to its beginning",
         ),
     },
     silent_on={
-        "no task was lost: the program restores by itself": _back(460, 401),
-        "just now: others may have continued from further back": msgspec.structs.replace(
-            _back(460, 401, _PS), now=99.5
-        ),
-        "nothing was lost": _back(460, 460, _PS),
-        "never went back": sample_job(*_TASKS),
+        "the program restores an earlier step by itself, and no task was lost": _back(460, 401),
+        (
+            "training went back half a second ago, and another worker may go back further"
+        ): msgspec.structs.replace(_back(460, 401, _PS), now=99.5),
+        "a server was restarted, and training continues at the same step": _back(460, 460, _PS),
+        "training has never gone back": sample_job(*_TASKS),
     },
     since="0.1",
     drill=("restart-ps-lost",),

@@ -160,24 +160,28 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a compiler runs beside it": (
+        "another program, such as a compiler, uses most of the server's two cores": (
             _job(),
             "ps 0 waits for a core: other programs on host a use about 1.6 of its 2 cores, and worker 0, "
             "worker 1 wait for it",
         ),
-        "another program uses its one core, and the workers compute on the other": (
+        "another program uses part of the server's one core, and the workers another core": (
             _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.35),
             "ps 0 waits for a core: other programs on host a use about 0.4 of its 1 core, and worker 0, "
             "worker 1 wait for it",
         ),
     },
     silent_on={
-        "its workers fill its one core": _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.8),
-        "the job itself fills the host": _job(ours=1.9),
-        "others compute, and it gets its core": _job(queued=0.1),
-        "there is room": _job(taken=1.2),
-        "its own quota": _job(quota=0.9),
-        "its own quota, seen a moment later": _job(allowed=0.2),
+        ("the job's own workers fill the server's one core"): _job(
+            ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.8
+        ),
+        "the job itself fills the cores of the host": _job(ours=1.9),
+        "other programs compute, but the server seldom waits for a core": _job(queued=0.1),
+        "some of the server's cores are idle": _job(taken=1.2),
+        "the server's own quota throttles it, which PS005 reports": _job(quota=0.9),
+        "the server has a quota of 0.2 cores, whose throttling is not measured yet": _job(
+            allowed=0.2
+        ),
     },
     since="0.1",
     passes=True,

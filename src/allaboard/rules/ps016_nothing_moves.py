@@ -190,49 +190,49 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the input of a TensorFlow 2 worker does not arrive": (
+        "the input of a TensorFlow 2 worker has not arrived for 50 seconds": (
             stalled_job(_CHIEF, _WORKER, _PS, **_LONG),
             "no progress: chief 0 waits in ClusterCoordinator.join at train.py:41 in train, and no worker "
             "or server computes, reads or sends anything",
         ),
-        "a queue of TensorFlow 1 that no thread fills": (
+        "the input of a TensorFlow 1 worker comes from Python code that sleeps": (
             stalled_job(_FED, _DONE, _PS, **_LONG),
             "no progress: worker 0 waits in Session.run at train.py:41 in train, the input of worker 0 is "
             "at train.py:19 in read, and no worker or server computes, reads or sends anything",
         ),
     },
     silent_on={
-        "not for long": stalled_job(_CHIEF, _WORKER, _PS, progress_at=70.0),
-        "the worker was not sampled": stalled_job(
+        "nothing has moved for 30 seconds": stalled_job(_CHIEF, _WORKER, _PS, progress_at=70.0),
+        "the stack of a worker was not sampled": stalled_job(
             _CHIEF, ps_member("worker", 0, op=SERVING), _PS, **_LONG
         ),
-        "a worker compiles": stalled_job(
+        "a worker uses the CPU, as when it compiles": stalled_job(
             _CHIEF, ps_member("worker", 0, cpu=0.4, **_SERVER), _PS, **_LONG
         ),
-        "a worker reads slowly": stalled_job(
+        "a worker reads 9 kB a second": stalled_job(
             _CHIEF, ps_member("worker", 0, io=9e3, **_SERVER), _PS, **_LONG
         ),
-        "a worker downloads": stalled_job(
+        "a worker downloads 9 kB a second": stalled_job(
             _CHIEF, ps_member("worker", 0, traffic=9e3, **_SERVER), _PS, **_LONG
         ),
-        "a worker waits for the kernel": stalled_job(
+        "a worker is in uninterruptible sleep in the kernel": stalled_job(
             _CHIEF, ps_member("worker", 0, os_state="D", **_SERVER), _PS, **_LONG
         ),
-        "the chief does something else": stalled_job(
+        "the chief is in its own code, and waits for no worker": stalled_job(
             ps_member("chief", 0, stack=sample_stack(USER), number=3), _WORKER, _PS, **_LONG
         ),
-        "the server is lost": stalled_job(
+        "the server was killed, which PS001 reports": stalled_job(
             _CHIEF, _WORKER, ps_member("ps", 0, exit=Exit(ended_at=50.0, signal=9)), **_LONG
         ),
-        "it closes its session": stalled_job(
+        "the last worker closes its session": stalled_job(
             ps_member("worker", 0, op=_CLOSED, stack=sample_stack(_INSIDE, USER)),
             _DONE,
             _PS,
             **_LONG,
         ),
-        "all have exited": stalled_job(_DONE, _PS, **_LONG),
-        "a job without servers": stalled_job(_READER, **_LONG),
-        "a synchronous worker waits for one that has exited": stalled_job(
+        "all workers have exited": stalled_job(_DONE, _PS, **_LONG),
+        "a worker waits in a job without parameter servers": stalled_job(_READER, **_LONG),
+        "a synchronous worker waits for one that has exited, which PS004 reports": stalled_job(
             msgspec.structs.replace(_READER, notes={"synchronous": "2 of 2"}), _DONE, _PS, **_LONG
         ),
     },

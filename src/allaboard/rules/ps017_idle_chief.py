@@ -109,14 +109,14 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "it sleeps": (
+        "the chief has been asleep for 20 seconds": (
             stalled_job(_CHIEF, _WORKER, _PS, **_LONG),
             "chief 0 is asleep at train.py:20 in upload, and hands out no work to worker 0",
         ),
     },
     silent_on={
-        "not for long": stalled_job(_CHIEF, _WORKER, _PS),
-        "it computes": stalled_job(
+        "the chief has been asleep for 10 seconds": stalled_job(_CHIEF, _WORKER, _PS),
+        "the chief computes": stalled_job(
             ps_member(
                 "chief", 0, number=3, declared=_DECLARED, stack=sample_stack(_SLEEP), cpu=0.3
             ),
@@ -124,10 +124,10 @@ RULE = Rule(
             _PS,
             **_LONG,
         ),
-        "a worker still works": stalled_job(
+        "a worker still computes": stalled_job(
             _CHIEF, ps_member("worker", 0, op=SERVING, cpu=0.5), _PS, **_LONG
         ),
-        "it moves": stalled_job(
+        "the chief's stack changes from sample to sample": stalled_job(
             ps_member(
                 "chief", 0, number=3, declared=_DECLARED, stack=sample_stack(_SLEEP, moving=True)
             ),

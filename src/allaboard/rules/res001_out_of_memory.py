@@ -102,26 +102,26 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "killed by the kernel": (
+        "the kernel's out-of-memory killer ended a worker": (
             sample_job(waiting_member(0), ended_member(1, signal=9, oom=True)),
             "worker 1 ran out of memory and was killed by the kernel",
         ),
-        "an evaluator": (
+        "the kernel's out-of-memory killer ended an evaluator": (
             sample_job(
                 waiting_member(0),
                 ended_member(1, signal=9, oom=True, member={"who": sample_evaluator(1)}),
             ),
             "evaluator 0 ran out of memory and was killed by the kernel; the training goes on without it",
         ),
-        "MemoryError": (
+        "a worker raised MemoryError": (
             sample_job(waiting_member(0), ended_member(1, raised=("MemoryError", ""))),
             "worker 1 ran out of memory",
         ),
-        "PyTorch's allocator": (
+        "PyTorch could not allocate memory": (
             sample_job(waiting_member(0), ended_member(1, raised=("RuntimeError", _TORCH))),
             "worker 1 ran out of memory",
         ),
-        "TensorFlow's allocator": (
+        "TensorFlow could not allocate a tensor": (
             sample_job(
                 waiting_member(0),
                 ended_member(
@@ -130,7 +130,7 @@ RULE = Rule(
             ),
             "worker 1 ran out of memory",
         ),
-        "TensorFlow's allocator on another task": (
+        "TensorFlow could not allocate a tensor on another task": (
             sample_job(
                 waiting_member(0),
                 ended_member(
@@ -144,7 +144,7 @@ RULE = Rule(
             ),
             "ps 2 ran out of memory",
         ),
-        "NumPy": (
+        "NumPy could not allocate an array": (
             sample_job(
                 waiting_member(0),
                 ended_member(1, raised=("_ArrayMemoryError", "Unable to allocate 7 TiB")),
@@ -153,13 +153,15 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a message was too large": sample_job(
+        "a message was larger than TensorFlow accepts": sample_job(
             waiting_member(0),
             ended_member(
                 1, raised=("ResourceExhaustedError", "Received message larger than max (5 vs. 4)")
             ),
         ),
-        "killed by hand": sample_job(waiting_member(0), ended_member(1, signal=9)),
+        ("a worker was killed by SIGKILL, without an out-of-memory event"): sample_job(
+            waiting_member(0), ended_member(1, signal=9)
+        ),
     },
     since="0.1",
     drill=("out-of-memory",),

@@ -45,30 +45,40 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a leak": (
+        "700 of 1000 files are open, 10 more every second": (
             example_rising_use("open files"),
             "worker 1 will run out of file descriptors in about 30 s: 700 of 1000, 10 more a second",
         ),
-        "a leak that has just begun": (
+        "20 more files have been opened every second for four seconds": (
             example_rising_use("open files", rate=4.0, fit=0.4, recent=20.0),
             "worker 1 will run out of file descriptors in about 15 s: 700 of 1000, 20 more a second",
         ),
     },
     silent_on={
-        "four seconds, and half a minute to go": example_rising_use(
-            "open files", rate=0.0, recent=10.0
-        ),
-        "four seconds, in leaps": example_rising_use(
+        (
+            "10 more files have been opened every second for four seconds: 30 seconds to the limit"
+        ): example_rising_use("open files", rate=0.0, recent=10.0),
+        "many more files have been opened for four seconds, but in leaps": example_rising_use(
             "open files", rate=0.0, recent=20.0, recent_fit=0.9
         ),
-        "many, but no more": example_rising_use("open files", rate=0.0),
-        "they were opened at the start, and no more": example_rising_use("open files", recent=0.0),
-        "up and down": example_rising_use("open files", fit=0.4),
-        "too far in the future": example_rising_use("open files", rate=2.0),
-        "less than half": example_rising_use("open files", value=300.0),
-        "in hours": example_rising_use("open files", rate=0.01),
-        "no limit": example_rising_use("open files", limit=0.0),
-        "seen only for a moment": example_rising_use("open files", span=4.0),
+        "700 of 1000 files are open, and no more are opened": example_rising_use(
+            "open files", rate=0.0
+        ),
+        ("many files were opened at the start, and none in the last seconds"): example_rising_use(
+            "open files", recent=0.0
+        ),
+        "the number of open files rises and falls": example_rising_use("open files", fit=0.4),
+        (
+            "2 more files are opened every second: two and a half minutes to the limit"
+        ): example_rising_use("open files", rate=2.0),
+        "300 of 1000 files are open": example_rising_use("open files", value=300.0),
+        ("one more file is opened every 100 seconds: hours to the limit"): example_rising_use(
+            "open files", rate=0.01
+        ),
+        "the number of open files has no limit": example_rising_use("open files", limit=0.0),
+        "the number of open files was observed for four seconds": example_rising_use(
+            "open files", span=4.0
+        ),
     },
     since="0.1",
     passes=True,

@@ -75,28 +75,28 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "ulimit -v": (
+        "a worker's address space grows towards `ulimit -v`": (
             example_rising_use("address space"),
             "worker 1 will run out of address space (ulimit -v) in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
         ),
-        "a leak that has just begun": (
+        "the memory of the host has been growing quickly for four seconds": (
             example_rising_use("host memory", pid=0, rate=4.0, fit=0.4, recent=20.0),
             "host a will run out of memory in about 15 s: 700.0 MB of 1.0 GB, 20.0 MB more a second",
         ),
-        "a cgroup": (
+        "the memory of the workers' cgroup grows towards its limit": (
             example_rising_use("memory of the cgroup", pid=0),
             "the cgroup of the workers on a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
         ),
-        "a GPU": (
+        "the memory of a GPU has been growing for 40 seconds": (
             msgspec.structs.replace(
                 example_rising_use("gpu memory 0", pid=0, span=40.0),
                 gpus=(example_gpu(0, pid=101), example_gpu(1, pid=102)),
             ),
             "GPU 0 of a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
-        "tensors of one rank, on its GPU as well": (
+        "the tensors of one rank grow, and with them the memory of its GPU": (
             msgspec.structs.replace(
                 example_rising_use("device memory", span=40.0),
                 uses=(
@@ -108,25 +108,37 @@ RULE = Rule(
             "worker 1 will run out of memory for tensors in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more "
             "a second",
         ),
-        "the host": (
+        "the memory of the host grows steadily": (
             example_rising_use("host memory", pid=0),
             "host a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
     },
     silent_on={
-        "full and steady": example_rising_use("memory of the cgroup", pid=0, value=990.0, rate=0.0),
-        "it fills and empties": example_rising_use("host memory", pid=0, fit=0.5),
-        "too far in the future": example_rising_use("address space", rate=2.0),
-        "it grew only during warm-up": example_rising_use("host memory", pid=0, recent=0.0),
-        "a GPU that others fill": msgspec.structs.replace(
+        ("the memory of the cgroup is nearly full, but does not grow"): example_rising_use(
+            "memory of the cgroup", pid=0, value=990.0, rate=0.0
+        ),
+        "the memory of the host rises and falls": example_rising_use("host memory", pid=0, fit=0.5),
+        ("a worker's address space grows: two and a half minutes to the limit"): example_rising_use(
+            "address space", rate=2.0
+        ),
+        ("the memory of the host grew only during the warm-up"): example_rising_use(
+            "host memory", pid=0, recent=0.0
+        ),
+        "the memory of a GPU that only other programs use": msgspec.structs.replace(
             example_rising_use("gpu memory 0", pid=0, span=40.0), gpus=(example_gpu(0, pid=4711),)
         ),
-        "tensors during the first steps": example_rising_use("device memory", span=20.0),
+        ("tensors have been growing for 20 seconds, as in the first steps"): example_rising_use(
+            "device memory", span=20.0
+        ),
         "tensors that TensorFlow counts without a limit": example_rising_use(
             "device memory", span=40.0, limit=0.0
         ),
-        "a GPU whose cache fills up": example_rising_use("gpu memory 0", pid=0, span=20.0),
-        "less than half": example_rising_use("address space", value=400.0),
+        (
+            "the memory of a GPU has been growing for 20 seconds, as an allocator's cache does"
+        ): example_rising_use("gpu memory 0", pid=0, span=20.0),
+        "less than half of the address space is used": example_rising_use(
+            "address space", value=400.0
+        ),
     },
     since="0.1",
     passes=True,

@@ -74,7 +74,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "/dev/shm": (
+        "/dev/shm fills up": (
             example_rising_use("/dev/shm", pid=0),
             "/dev/shm on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
@@ -82,16 +82,20 @@ RULE = Rule(
             example_rising_use("disk /data", pid=0, value=1000.0, recent=0.0),
             "/data on a is full: 1.0 GB of 1.0 GB are used, and writing to it fails",
         ),
-        "a disk": (
+        "a disk fills up": (
             example_rising_use("disk /data", pid=0),
             "/data on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
     },
     silent_on={
-        "nearly full and steady": example_rising_use("disk /data", pid=0, value=990.0, rate=0.0),
-        "checkpoints come and go": example_rising_use("disk /data", pid=0, fit=0.5),
-        "a long checkpoint that is done": example_rising_use("disk /data", pid=0, recent=0.0),
-        "in hours": example_rising_use("disk /data", pid=0, rate=0.02),
+        ("a disk that is nearly full, but does not fill any further"): example_rising_use(
+            "disk /data", pid=0, value=990.0, rate=0.0
+        ),
+        "a disk on which checkpoints come and go": example_rising_use("disk /data", pid=0, fit=0.5),
+        ("a disk to which a long checkpoint has been written"): example_rising_use(
+            "disk /data", pid=0, recent=0.0
+        ),
+        "a disk that will be full in hours": example_rising_use("disk /data", pid=0, rate=0.02),
     },
     since="0.1",
     passes=True,

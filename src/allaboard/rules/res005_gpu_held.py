@@ -71,21 +71,21 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "left over": (
+        "a process whose parent has ended, as one left over from an earlier run": (
             _view(),
             "python3.11 (pid 4711), which is not of this job, holds 30.0 of 80.0 GB on GPU 0 of a",
         ),
-        "another program's": (
+        "a process of another program, whose parent still runs": (
             _view(ancestors=(4000,)),
             "python3.11 (pid 4711), which is not of this job, holds 30.0 of 80.0 GB on GPU 0 of a",
         ),
     },
     silent_on={
         "a process that a rank has started": _view(ancestors=(4000, 101)),
-        "a rank": _view(pid=101),
-        "a context and no more": _view(memory_nbytes=500_000_000),
-        "of a process namespace that is not ours": _view(command=""),
-        "on a GPU that the job does not use": sample_job(
+        "a rank of the job": _view(pid=101),
+        "a process that holds only a CUDA context": _view(memory_nbytes=500_000_000),
+        "a process of another process namespace, whose command cannot be seen": _view(command=""),
+        "a process on a GPU that the job does not use": sample_job(
             sample_member(0),
             gpus=(example_gpu(0, pid=100), example_gpu(1, pid=4711)),
         ),

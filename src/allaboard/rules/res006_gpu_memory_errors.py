@@ -51,17 +51,19 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "two": (
+        "a GPU with two uncorrected memory errors": (
             sample_job(sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=2),)),
             "GPU 3 of a has had 2 memory errors that it could not correct",
         ),
     },
     silent_on={
-        "none": sample_job(sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=0),)),
-        "it has no ECC": sample_job(
+        ("a GPU without memory errors"): sample_job(
+            sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=0),)
+        ),
+        "a GPU without ECC": sample_job(
             sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=-1),)
         ),
-        "a GPU that others use": sample_job(
+        "a GPU with memory errors that only other programs use": sample_job(
             sample_member(0), gpus=(example_gpu(3, pid=4711, ecc_errors=2),)
         ),
     },

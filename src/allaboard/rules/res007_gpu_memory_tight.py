@@ -124,23 +124,23 @@ RULE = Rule(
     check=check,
     needs=("memory",),
     fires_on={
-        "full": (
+        "six retries in a minute, and tensors fill nearly all reserved memory": (
             _example(),
             "worker 1 had to ask its GPU for memory again about 6 times in 60 s: memory that is full",
         ),
-        "in pieces": (
+        "six retries in a minute, and tensors never filled a third of the reserved memory": (
             _example(peak_gb=52.0),
             "worker 1 had to ask its GPU for memory again about 6 times in 60 s: memory in pieces",
         ),
     },
     silent_on={
-        "a few in the first steps, none since": _example(recent=0.0),
-        "one long sequence": _example(rate=0.02, value=1.0),
-        "measured for too short": _example(span=15.0, rate=0.3),
-        "much is cached, but there is room": _example(
+        "a few retries in the first steps, and none since": _example(recent=0.0),
+        "a single retry, as for one long sequence": _example(rate=0.02, value=1.0),
+        "retries that were measured for 15 seconds": _example(span=15.0, rate=0.3),
+        "much memory is cached, but no retry was needed": _example(
             peak_gb=30.0, rate=0.0, recent=0.0, value=0.0
         ),
-        "the job is ending": msgspec.structs.replace(_example(), ending=True),
+        "the job is being ended": msgspec.structs.replace(_example(), ending=True),
     },
     since="0.1",
     passes=True,

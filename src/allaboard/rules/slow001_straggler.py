@@ -159,70 +159,76 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "slow code": (
+        "one of three workers is slow in its own code": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
             "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
             "others 29 ms",
         ),
-        "slow for four seconds": (
+        "one of three workers has been slow for four seconds": (
             sample_job(_changed(0, 0.07), _changed(1, 0.01), _changed(2, 0.07)),
             "worker 1 slows down most steps of the last 6 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
             "others 29 ms",
         ),
-        "slow data": (
+        "one of three workers is slow in loading data": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
             "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 61 ms a step in loading data, the others 1 ms",
         ),
-        "TensorFlow: it works outside of the function that the others wait in": (
+        "one TensorFlow worker is busy outside the function in which the others wait": (
             sample_job(_pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.3), _pooled(2, 0.07, 0.9)),
             "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
             "others 29 ms",
         ),
-        "TensorFlow: it waits for data": (
+        "one TensorFlow worker waits for data": (
             sample_job(*(_pooled(r, 0.07, 0.3) for r in (0, 2)), _pooled(1, 0.01, 0.3, data=0.061)),
             "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 61 ms a step in loading data, the others 1 ms",
         ),
-        "no one part explains it": (
+        "one of three workers is slow in several parts of its step": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.031), _stepping(2, 0.07)),
             "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
             "for it; it takes 90 ms a step, the others 30 ms",
         ),
     },
     silent_on={
-        "all alike": sample_job(_stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)),
-        "more slow than not": sample_job(
+        ("all workers take about the same time"): sample_job(
+            _stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)
+        ),
+        "two of three workers are slow": sample_job(
             _stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)
         ),
-        "not observed for long enough": sample_job(
+        "one worker is slow, but was observed for two seconds": sample_job(
             _stepping(0, 0.07), _stepping(1, 0.01, span=2.0), _stepping(2, 0.07)
         ),
-        "a third of each step, for four seconds": sample_job(
+        "for four seconds, the others have waited for a third of each step": sample_job(
             _changed(0, 0.07), _changed(1, 0.035), _changed(2, 0.07)
         ),
-        "the others have run out of data and shadow its steps": sample_job(
+        "the others have run out of data and shadow the slow worker's steps (`Join`)": sample_job(
             _stepping(0, 0.07, note=SHADOWS_NOTE),
             _stepping(1, 0.01),
             _stepping(2, 0.07, note=SHADOWS_NOTE),
         ),
-        "they take turns in being slow": sample_job(
+        "the workers take turns in being slow": sample_job(
             _in_turn(0, 0.07), _in_turn(1, 0.01), _in_turn(2, 0.07)
         ),
-        "they took turns, this one for the last four seconds": sample_job(
+        "the workers took turns, and one has been slow for the last four seconds": sample_job(
             _in_turn(0, 0.07, earlier_sync=0.05), _in_turn(1, 0.01, earlier_sync=0.05)
         ),
-        "TensorFlow: threads that prepare data are busy while it waits like the others": sample_job(
+        "one TensorFlow worker's data threads are busy while it waits like the others": sample_job(
             _pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.9), _pooled(2, 0.07, 0.9)
         ),
-        "each at its own pace": sample_job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
-        "steps of a few ms": sample_job(
+        ("two workers that each step at their own pace"): sample_job(
+            _stepping(0, 0.0, step=0.2), _stepping(1, 0.07)
+        ),
+        "steps of 5 ms": sample_job(
             _stepping(0, 0.003, step=0.005), _stepping(1, 0.001, step=0.005), launched=2
         ),
-        "it is stalled": stalled_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+        "the job has stalled": stalled_job(
+            _stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)
+        ),
     },
     since="0.1",
     passes=True,

@@ -114,30 +114,34 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "all wait": (
+        "all workers wait for data 80 % of each step": (
             sample_job(*(_stepping(r, 0.08) for r in range(3))),
             "the job is input-bound: every member spends 80% of its time waiting for data",
         ),
-        "for four seconds, most of each step": (
+        "for four seconds, all workers have waited for data 85 % of each step": (
             sample_job(*(_changed(r, 0.085) for r in range(3))),
             "the job is input-bound: every member spends 85% of its time waiting for data",
         ),
-        "a job of one": (
+        "the only worker waits for data 70 % of each step": (
             sample_job(_stepping(0, 0.07), launched=1),
             "the job is input-bound: it spends 70% of its time waiting for data",
         ),
     },
     silent_on={
-        "one host of several that sees no other": sample_job(
+        "one host of several that cannot see the others": sample_job(
             sample_member(1, pace=Pace(steps=63, step=0.1, input=0.08, sync=0.01, span=15.0)),
             joined=True,
         ),
-        "one alone": sample_job(
+        "one of three workers gets its data in time, and waits for the other two": sample_job(
             _stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)
         ),
-        "less than that, for four seconds": sample_job(*(_changed(r, 0.065) for r in range(3))),
-        "half of it": sample_job(*(_stepping(r, 0.05) for r in range(3))),
-        "steps of a few ms": sample_job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
+        ("for four seconds, all workers have waited for data 65 % of each step"): sample_job(
+            *(_changed(r, 0.065) for r in range(3))
+        ),
+        "all workers wait for data half of each step": sample_job(
+            *(_stepping(r, 0.05) for r in range(3))
+        ),
+        "steps of 5 ms": sample_job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
     },
     since="0.1",
     passes=True,

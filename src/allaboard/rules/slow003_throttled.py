@@ -48,21 +48,25 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "half a second a second": (
+        "the workers are throttled half of the time": (
             example_busy_host("throttled", 0.5, limit=1.5),
             "the workers on host a are throttled: they use up the CPU quota of their cgroup (1.5 cores), "
             "0.5 s of throttling a second",
         ),
-        "most of the time, since four seconds": (
+        "the workers have been throttled 80 % of the last four seconds": (
             example_busy_host("throttled", 0.05, limit=0.2, recent=0.8),
             "the workers on host a are throttled: they use up the CPU quota of their cgroup (0.2 cores), "
             "0.8 s of throttling a second",
         ),
     },
     silent_on={
-        "occasionally": example_busy_host("throttled", 0.02),
-        "for four seconds, a little": example_busy_host("throttled", 0.05, recent=0.3),
-        "observed only briefly": example_busy_host("throttled", 0.5, span=3.0),
+        "the workers are throttled 2 % of the time": example_busy_host("throttled", 0.02),
+        ("the workers have been throttled 30 % of the last four seconds"): example_busy_host(
+            "throttled", 0.05, recent=0.3
+        ),
+        (
+            "the workers are throttled half of the time, but were observed for three seconds"
+        ): example_busy_host("throttled", 0.5, span=3.0),
     },
     since="0.1",
     passes=True,

@@ -129,22 +129,26 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "four each": (
+        "three workers with four threads each share four cores": (
             _threaded(4, 4, 4),
             "3 workers on a have 12 threads for 4 cores, and wait for a core 50% of the time",
         ),
-        "too many on cores of its own": (
+        "one worker has eight threads for the four cores of its own": (
             _threaded(4, 8, 4, apart=True),
             "worker 1 on a has 8 threads for 4 cores, and waits for a core 50% of the time",
         ),
     },
     silent_on={
-        "they fit": _threaded(4, 4, 4, cores=16),
-        "they fit, each on its own cores": _threaded(4, 4, 4, apart=True),
-        "one each": _threaded(1, 1, 1, cores=2),
-        "they sleep most of the time": _threaded(4, 4, 4, queued=0.05),
-        "threads unknown": _threaded(0, 0, 0),
-        "cores unknown": msgspec.structs.replace(
+        "three workers with four threads each share 16 cores": _threaded(4, 4, 4, cores=16),
+        "three workers with four threads each have four cores of their own": _threaded(
+            4, 4, 4, apart=True
+        ),
+        "three workers with one thread each share two cores": _threaded(1, 1, 1, cores=2),
+        ("the workers have many threads, but wait for a core only 5 % of the time"): _threaded(
+            4, 4, 4, queued=0.05
+        ),
+        "the number of threads is not known": _threaded(0, 0, 0),
+        "the number of shared cores is not known": msgspec.structs.replace(
             _threaded(4, 4, 4), uses=_threaded(4, 4, 4).uses[:3]
         ),
     },

@@ -94,22 +94,22 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a host's port": (
+        "both links of one of four hosts are full": (
             _view(((1, 2), (2, 3))),
             "the links of h2 are full 95% of the time at 0.9 MB/s; every member waits for others in at "
             "least 85% of its steps",
         ),
-        "one link": (
+        "one link between two of four hosts is full": (
             _view(((1, 2),)),
             "the link from h1 to h2 is full 95% of the time at 0.9 MB/s; every member waits for others in "
             "at least 85% of its steps",
         ),
     },
     silent_on={
-        "all is well": _view(()),
-        "all are equally full": _view(((0, 1), (1, 2), (2, 3), (3, 0))),
-        "no member waits": _view(((1, 2),), sync=0.01),
-        "half full": _view(((1, 2),), busy=0.4),
+        "no link is full": _view(()),
+        "all links are equally full": _view(((0, 1), (1, 2), (2, 3), (3, 0))),
+        "one link is full, but the workers do not wait for others": _view(((1, 2),), sync=0.01),
+        "one link has data in flight 40 % of the time": _view(((1, 2),), busy=0.4),
     },
     since="0.1",
     passes=True,

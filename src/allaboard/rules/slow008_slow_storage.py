@@ -138,22 +138,26 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "a file server": (
+        "a file server takes 45 ms a request": (
             _view(),
             "worker 0, worker 1 wait for data 70% of each step on a, where /data takes 45 ms a request",
         ),
-        "a busy disk": (
+        "a disk is busy 97 % of the time": (
             _view(latency_s=0.0, busy=0.97),
             "worker 0, worker 1 wait for data 70% of each step on a, where disk nvme0n1 is busy 97% of the "
             "time",
         ),
     },
     silent_on={
-        "data is computed slowly, the disk is idle": _view(stalled=0.02),
-        "others use the disk, and the data is on time": _view(data_s=0.005),
-        "stalls without a slow disk": _view(latency_s=0.001),
-        "stalls that are short beside the waiting": _view(stalled=0.34, data_s=0.09),
-        "observed only briefly": _view(span=5.0),
+        "the data is computed slowly, and tasks hardly stall on input and output": _view(
+            stalled=0.02
+        ),
+        "other programs use the storage, and the data arrives in time": _view(data_s=0.005),
+        "tasks stall on input and output, but no disk is slow": _view(latency_s=0.001),
+        ("tasks stall a third of the time, and the workers wait for data far longer"): _view(
+            stalled=0.34, data_s=0.09
+        ),
+        "stalls that were observed for 5 seconds": _view(span=5.0),
     },
     since="0.1",
     passes=True,

@@ -78,23 +78,23 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "heat": (
+        "a GPU is too hot 80 % of the time": (
             _view(),
             "GPU 0 of a was slowed down 80% of the last 30 s: too hot (hardware)",
         ),
-        "its processes are not seen": (
+        "a GPU is too hot, and its processes cannot be seen": (
             _view(processes=()),
             "GPU 0 of a was slowed down 80% of the last 30 s: too hot (hardware)",
         ),
     },
     silent_on={
-        "at times": _view(rate=0.3),
-        "observed only briefly": _view(span=10.0),
-        "a GPU that others use": msgspec.structs.replace(
+        "a GPU is too hot 30 % of the time": _view(rate=0.3),
+        "a GPU is too hot, but was observed for 10 seconds": _view(span=10.0),
+        "a slow GPU that only other programs use": msgspec.structs.replace(
             _view(), gpus=(example_gpu(0, pid=4711, slowed_by=("power brake",), clock_mhz=345),)
         ),
-        "it is over": _view(slowed_by=()),
-        "flagged, but at nearly full clock": _view(clock_mhz=1900),
+        "a GPU that was too hot, and is not any more": _view(slowed_by=()),
+        "a GPU is reported as too hot, but runs at nearly its full clock": _view(clock_mhz=1900),
     },
     since="0.1",
     passes=True,

@@ -47,6 +47,8 @@ def _rule(
                 fix,
             )
 
+    little = example_busy_host(counter, little_rate)
+    brief = example_busy_host(counter, brief_rate, span=3.0)
     return Rule(
         page=page,
         stage=Stage.RUNTIME,
@@ -54,8 +56,8 @@ def _rule(
         check=check,
         fires_on={case: (example_busy_host(counter, example_rate), example_summary)},
         silent_on={
-            "a little": example_busy_host(counter, little_rate),
-            "observed only briefly": example_busy_host(counter, brief_rate, span=3.0),
+            f"too little to matter: {observed(little.uses[0])}": little,
+            f"observed for only three seconds: {observed(brief.uses[0])}": brief,
         },
         since="0.1",
         passes=True,
@@ -86,7 +88,7 @@ shows the steal in column `st`.
         ),
         observed=lambda use: f"steal {use.rate:.1%}",
         fix="vmstat 1   # column st; ask for a machine that is not shared",
-        case="a third",
+        case="the hypervisor takes a third of the CPU time",
         example_rate=0.33,
         example_summary="host a loses 33% of its CPU time to other virtual machines",
         little_rate=0.03,
@@ -114,7 +116,7 @@ batches on that host, and `pin_memory=False`.
         ),
         observed=lambda use: f"{use.rate / 1e6:.1f} MB a second",
         fix="ps -eo pid,rss,args --sort -rss | head   # shows what uses the memory",
-        case="a lot",
+        case="the host swaps 30 MB a second",
         example_rate=3e7,
         example_summary="host a swaps: 30 MB a second between memory and disk",
         little_rate=1e5,
