@@ -40,7 +40,7 @@ test-fast: $(FRAMEWORKS)
 	$(BIN)/python -m pytest -q -n 3 -m 'not alone' $(wildcard $(PURE:%=tests/%)) $(HOUSE:%=tests/test_%.py)
 
 test-long: $(FRAMEWORKS)
-	$(PIP) -e '.[templates,trackers]'
+	$(PIP) -e '.[templates,trackers]' 'ray[train]'
 	ALLABOARD_FUZZ_S=3600 $(BIN)/python -m pytest --long --timeout=3600
 
 check: $(FRAMEWORKS) maybe-mkdocs

@@ -9,7 +9,7 @@ from allaboard.analysis.resources.gpu_holders import example_gpu
 from allaboard.analysis.resources.resource_differences import find_differences
 from allaboard.facts import GpuProcess, Use
 from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
-from allaboard.rules import res001_out_of_memory
+from allaboard.rules import res001_out_of_memory, slow001_straggler
 
 
 def use(name: str, rate: float, host: str = "a", pid: int = 0, span: float = 20.0) -> Use:
@@ -62,6 +62,16 @@ def test_a_counter_of_one_host_tells_nothing_between_its_ranks() -> None:
     assert differences(*waits, same_host=True) == [
         "its main thread waits for a core 60% of the time"
     ]
+
+
+def test_the_finding_about_a_slow_rank_says_what_only_it_has() -> None:
+    slow, _ = slow001_straggler.RULE.fires_on["slow code"]
+    waits = (use("queued", 0.6, pid=101), use("queued", 0.1, pid=100), use("queued", 0.2, pid=102))
+    (claim,) = slow001_straggler.check(msgspec.structs.replace(slow, uses=waits))
+    observed = [evidence.observed for evidence in claim.evidence]
+    assert "its main thread waits for a core 60% of the time" in observed
+    (claim,) = slow001_straggler.check(msgspec.structs.replace(slow, uses=waits[1:]))
+    assert not any("waits for a core" in evidence.observed for evidence in claim.evidence)
 
 
 def test_a_gpu_that_only_the_slow_rank_uses() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.hosts import resource_usage
-from allaboard.hosts.resource_usage import ResourceUsage
+from allaboard.hosts.resource_usage import ResourceUsage, mount_point
 
 
 def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
@@ -18,7 +18,8 @@ def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
         after = {r.name: r for r in reader.read_usage([os.getpid()])}
     assert after[resource_usage.FILES].value == before[resource_usage.FILES].value + 2
     assert after[resource_usage.FILES].limit >= 0 and after[resource_usage.FILES].pid == os.getpid()
-    assert after[f"disk {tmp_path}"].limit > after[f"disk {tmp_path}"].value > 0
+    disk = after[f"disk {mount_point(tmp_path)}"]
+    assert disk.limit > disk.value > 0
     assert 0 < after[resource_usage.HOST].value < after[resource_usage.HOST].limit
     assert resource_usage.STEAL in after and resource_usage.SWAPPED in after
 
@@ -81,3 +82,13 @@ def test_throttling_of_a_cgroup(
     (reading,) = resource_usage._cpu(tmp_path, 0)
     assert (reading.value, reading.limit) == (seconds, cores)
     assert list(resource_usage._cpu(tmp_path / "none", 0)) == []
+
+
+def test_a_file_system_is_named_by_where_it_is_mounted(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert mount_point(folder).is_mount() and folder.is_relative_to(mount_point(folder))
+    (tmp_path / "link").symlink_to("/proc/self")
+    assert mount_point(tmp_path / "link" / "fd") == Path("/proc")
+    reader = ResourceUsage((folder, tmp_path, Path("/dev/shm/run")))
+    disks = [r.name for r in reader.read_usage([os.getpid()]) if r.name.startswith("disk")]
+    assert disks == [f"disk {mount_point(tmp_path)}"]  # /dev/shm is read anyway

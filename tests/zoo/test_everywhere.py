@@ -7,20 +7,16 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import sysconfig
 import time
 import tomllib
-import venv
 from pathlib import Path
 
 import pytest
 
-import allaboard
 from allaboard.hosts import proc
+from installed_python import make_installed_python
 
 ROOT = Path(__file__).parents[2]
-HOME = Path(allaboard.__file__).parents[1]
 PTH = ROOT / "src" / "allaboard.pth"
 TRAINS = """
 import os, sys, time, torch, torch.distributed as dist
@@ -56,15 +52,7 @@ dist.barrier(); dist.destroy_process_group()
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An interpreter whose site-packages has what a wheel puts there."""
-    folder = tmp_path_factory.mktemp("env")
-    venv.create(folder)
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    site = folder / "lib" / version / "site-packages"
-    # Ours first, then every place where the frameworks are.
-    places = [str(HOME), sysconfig.get_path("purelib"), *(p for p in sys.path if "-packages" in p)]
-    (site / "a.pth").write_text("\n".join(dict.fromkeys(places)) + "\n")
-    (site / "allaboard.pth").write_text(PTH.read_text())
-    return str(folder / "bin" / "python")
+    return make_installed_python(tmp_path_factory.mktemp("env"))
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -32,10 +32,12 @@ _UNLIMITED = 1 << 60
 
 
 class ResourceUsage:
-    """Reads what processes and their host use. ``folders`` are those that the job writes to."""
+    """Reads what processes and their host use. ``folders`` are those that the job writes to; the file systems
+    on which they are count, by where these are mounted."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
-        self._folders = tuple(folders)
+        mounts = dict.fromkeys(map(mount_point, folders))
+        self._mounts = tuple(mount for mount in mounts if str(mount) != SHM)
         self._cores = CoreContention()
         self._group_folders: dict[tuple[str, str], Path] = {}
         self._host_counters = HostCounters()
@@ -117,7 +119,7 @@ class ResourceUsage:
             yield Reading(STEAL, steal, 0, 0, "/proc/stat")
         except (OSError, ValueError, IndexError):
             pass
-        for name, path in [(SHM, Path(SHM)), *((f"{DISK} {p}", p) for p in self._folders)]:
+        for name, path in [(SHM, Path(SHM)), *((f"{DISK} {p}", p) for p in self._mounts)]:
             try:
                 room = os.statvfs(path)
             except OSError:
@@ -163,6 +165,14 @@ class ResourceUsage:
             self._group_folders[lines, controller] = group
             return group
         return None
+
+
+def mount_point(folder: Path) -> Path:
+    """Return the folder at which the file system that this one is on is mounted."""
+    path = Path(os.path.realpath(folder))
+    while not path.is_mount() and path != path.parent:
+        path = path.parent
+    return path
 
 
 def _placed(pid: int) -> str:

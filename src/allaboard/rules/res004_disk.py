@@ -99,8 +99,8 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    unstaged="a disk that others use would have to be filled; the line through the last minute is the "
-    "one of RES002",
+    unstaged="a drill would have to fill a disk that others use; tests/zoo/test_disk_fills.py mounts one of "
+    "its own",
     relations=Relations(
         measured=True, raised_as=r"unable to write to file </torch_\w+>: No space left on device"
     ),
