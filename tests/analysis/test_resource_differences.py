@@ -33,7 +33,7 @@ def differences(*uses: Use, same_host: bool = False) -> list[str]:
         members[1] = msgspec.structs.replace(members[1], who=who)
     view = sample_job(*members, uses=uses)
     found = find_differences(view, (view.members[1],), (view.members[0], view.members[2]))
-    return [evidence.observed for evidence in found]
+    return [difference.evidence.observed for difference in found]
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,18 @@ def test_the_finding_about_a_slow_rank_says_what_only_it_has() -> None:
     (claim,) = slow001_straggler.check(msgspec.structs.replace(slow, uses=waits))
     observed = [evidence.observed for evidence in claim.evidence]
     assert "its main thread waits for a core 60% of the time" in observed
+    assert "top -b -n 1" in claim.fix
     (claim,) = slow001_straggler.check(msgspec.structs.replace(slow, uses=waits[1:]))
     assert not any("waits for a core" in evidence.observed for evidence in claim.evidence)
+    assert "py-spy record" in claim.fix
 
 
 def test_a_gpu_that_only_the_slow_rank_uses() -> None:
     hot = example_gpu(1, pid=101, slowed_by=("power brake",), clock_mhz=345)
     shared = example_gpu(0, pid=100, slowed_by=("power brake",))
     view = sample_job(*(sample_member(n) for n in range(3)), gpus=(shared, hot))
-    (evidence,) = find_differences(view, (view.members[1],), (view.members[0], view.members[2]))
-    assert evidence.observed == "GPU 1 runs at 345 of 1980 MHz: power brake"
+    (found,) = find_differences(view, (view.members[1],), (view.members[0], view.members[2]))
+    assert found.evidence.observed == "GPU 1 runs at 345 of 1980 MHz: power brake"
 
 
 def test_who_else_holds_the_memory_that_a_rank_ran_out_of() -> None:

@@ -24,7 +24,7 @@ The job runs at the pace of one worker; the others' devices are idle for the sha
 
 If something is measured of this rank or its host and hardly of the others (waiting for a core, throttling,
 steal, swap, stalls on memory or disks, a GPU that is slowed down), the evidence says so: it is the probable
-cause.
+cause, and what to do begins with it.
 
 Waiting on a GPU is not visible, because collectives return at once. It is visible with gloo, and wherever the
 script waits for the collective.
@@ -38,7 +38,7 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
 from allaboard.analysis.performance.stragglers import SHADOWS_NOTE, Lag, StepPart, find_lag
-from allaboard.analysis.resources.resource_differences import find_differences
+from allaboard.analysis.resources.resource_differences import Difference, find_differences
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
@@ -64,6 +64,7 @@ def _claim(view: JobView, lag: Lag) -> Claim:
     in_part = f" in {lag.part}" if lag.part is not None else ""
     they, them = ("they", "them") if len(lag.slow) > 1 else ("it", "it")
     window = f"{lag.slow[0].pace.covered_seconds:.0f} s"
+    differences = tuple(find_differences(view, lag.slow, lag.waiting))
     durations = (
         f"{_format_duration(lag.slow_took)} a step{in_part}, the others "
         f"{_format_duration(lag.others_took)}"
@@ -94,16 +95,18 @@ def _claim(view: JobView, lag: Lag) -> Claim:
                 ),
                 "/proc",
             ),
-            *find_differences(view, lag.slow, lag.waiting),
+            *(difference.evidence for difference in differences),
         ),
-        fix=_fix(view, lag),
+        fix=_fix(view, lag, differences),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
 
 
-def _fix(view: JobView, lag: Lag) -> str:
+def _fix(view: JobView, lag: Lag, differences: tuple[Difference, ...]) -> str:
     slow = lag.slow[0]
+    if differences:
+        return f"look at what only it has: {command_on_host(view, slow, differences[0].look)}"
     if lag.part is StepPart.INPUT:
         return "check what slows down its data: its disk or mount, its shard, num_workers of its DataLoader"
     record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"

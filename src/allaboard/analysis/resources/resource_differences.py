@@ -22,30 +22,69 @@ class _Counter(NamedTuple):
     """Rate per second from which it matters."""
     meaning: str
     """What it means, with a place for the rate."""
+    look: str
+    """Command that shows more of it on that host."""
     of_process: bool = False
     """True if it is counted for each process, not for the host."""
 
 
+_BY_MEMORY = "ps -eo pid,rss,args --sort -rss | head   # what uses the memory"
 COUNTERS = (
-    _Counter("queued", 0.2, "its main thread waits for a core {:.0%} of the time", True),
+    _Counter(
+        "queued",
+        0.2,
+        "its main thread waits for a core {:.0%} of the time",
+        "top -b -n 1 | head -20   # what takes its cores",
+        True,
+    ),
     _Counter(
         "allocation retries",
         0.05,
         "its framework gives its cache on the GPU back and asks again {:.1f} times a second",
+        "nvidia-smi   # what holds the memory of its GPU",
         True,
     ),
-    _Counter("throttled", 0.1, "its cgroup is throttled {:.2f} s a second"),
-    _Counter("steal", 0.05, "the hypervisor takes {:.0%} of the host's CPU time"),
-    _Counter("swapped", 1e6, "the host swaps {:.0f} bytes a second"),
-    _Counter("memory pressure", 0.1, "tasks of the host wait for memory {:.0%} of the time"),
-    _Counter("io pressure", 0.2, "tasks of the host wait for disks {:.0%} of the time"),
+    _Counter(
+        "throttled",
+        0.1,
+        "its cgroup is throttled {:.2f} s a second",
+        "cat /sys/fs/cgroup/cpu.stat   # its CPU limit is too low",
+    ),
+    _Counter(
+        "steal",
+        0.05,
+        "the hypervisor takes {:.0%} of the host's CPU time",
+        "vmstat 1 5   # column st; ask for a machine that is not shared",
+    ),
+    _Counter("swapped", 1e6, "the host swaps {:.0f} bytes a second", _BY_MEMORY),
+    _Counter(
+        "memory pressure",
+        0.1,
+        "tasks of the host wait for memory {:.0%} of the time",
+        _BY_MEMORY,
+    ),
+    _Counter(
+        "io pressure",
+        0.2,
+        "tasks of the host wait for disks {:.0%} of the time",
+        "iostat -x 1 3   # which disk is slow or busy",
+    ),
 )
 """In the order in which they are reported."""
 
 
+class Difference(NamedTuple):
+    """What only the slow members have."""
+
+    evidence: Evidence
+    """What was measured."""
+    look: str
+    """Command that shows more of it on their host."""
+
+
 def find_differences(
     view: JobView, slow: tuple[Member, ...], others: tuple[Member, ...]
-) -> Iterator[Evidence]:
+) -> Iterator[Difference]:
     """Yield what is measured of all slow members, and of the others at most half as much.
 
     Counters of a host differ only if no other member is on the hosts of the slow ones.
@@ -59,7 +98,8 @@ def find_differences(
         lowest = min(measured, key=lambda use: use.rate)
         highest = max((u.rate for m in others if (u := _use(rates, m, counter))), default=0.0)
         if lowest.rate >= max(counter.least, MIN_FACTOR * highest):
-            yield Evidence(counter.meaning.format(lowest.rate), lowest.origin)
+            observed = counter.meaning.format(lowest.rate)
+            yield Difference(Evidence(observed, lowest.origin), counter.look)
     yield from _slowed_gpus(view, slow)
 
 
@@ -70,14 +110,15 @@ def _use(rates: dict[tuple[str, int, str], Use], member: Member, counter: _Count
     )
 
 
-def _slowed_gpus(view: JobView, slow: tuple[Member, ...]) -> Iterator[Evidence]:
+def _slowed_gpus(view: JobView, slow: tuple[Member, ...]) -> Iterator[Difference]:
     """Yield the GPUs that are slowed down now, if they are the slow members' alone."""
     keys = {m.event_key for m in slow}
     for gpu in view.gpus:
         owners = {m.event_key for m in members_on_gpu(view, gpu)} if gpu.slowed_by else set()
         if owners and owners <= keys:
-            yield Evidence(
+            observed = (
                 f"GPU {gpu.index} runs at {gpu.clock_mhz} of {gpu.clock_limit_mhz} MHz: "
-                f"{', '.join(gpu.slowed_by)}",
-                "NVML",
+                f"{', '.join(gpu.slowed_by)}"
             )
+            look = f"nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER -i {gpu.index}"
+            yield Difference(Evidence(observed, "NVML"), look)
