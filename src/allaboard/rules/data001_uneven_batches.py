@@ -180,7 +180,7 @@ RULE = Rule(
             _in_a_later_pass(1, 100, 3, 0),
             _waiting_in_a_pass(2, 90, 2, 71),
         ),
-        ("one rank has fewer batches, and no rank waits for it"): sample_job(
+        "one rank has fewer batches, and no rank waits for it": sample_job(
             _reader(0, 13), _reader(1, 12, 12), _reader(2, 13)
         ),
         "all ranks had the same number of batches": stalled_job(

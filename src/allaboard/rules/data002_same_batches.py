@@ -94,10 +94,10 @@ RULE = Rule(
             *(example_reading_member(r, 7, 7, 7, 7) for r in range(3))
         ),
         "ranks that split one model between them, without DDP": _without_ddp(3),
-        ("batches on a device, whose contents are not read"): sample_job(
+        "batches on a device, whose contents are not read": sample_job(
             *(example_reading_member(r, 0, 0, 0, 0) for r in range(3))
         ),
-        ("only two batches can be compared"): sample_job(
+        "only two batches can be compared": sample_job(
             *(example_reading_member(r, 11, 12) for r in range(3))
         ),
     },

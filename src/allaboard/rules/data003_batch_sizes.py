@@ -89,10 +89,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("all ranks train with batches of the same size"): sample_job(
+        "all ranks train with batches of the same size": sample_job(
             *(example_reading_member(r, 1, 2, 3) for r in range(3))
         ),
-        ("the sizes of the batches are not known"): sample_job(
+        "the sizes of the batches are not known": sample_job(
             *(example_reading_member(r, 1, 2, 3, rows=-r) for r in range(3))
         ),
         "only one batch can be compared": sample_job(

@@ -207,7 +207,7 @@ RULE = Rule(
             time_limit_at=150.0,
         ),
         "a worker exited with code 0": sample_job(waiting_member(0), ended_member(1, code=0)),
-        ("a worker raised an exception, which EXIT002 reports"): sample_job(
+        "a worker raised an exception, which EXIT002 reports": sample_job(
             waiting_member(0), ended_member(1, raised=("KeyError", "x"))
         ),
         "a worker exited with code 1 because its peer had closed all its connections": sample_job(

@@ -267,7 +267,7 @@ RULE = Rule(
         "another worker was killed before, which EXIT001 reports": sample_job(
             ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
-        "the job was ended for a hang, one rank a moment before the other": sample_job(
+        "allaboard ended the job, one rank half a second before the other": sample_job(
             ended_member(0, signal=9, ours=True),
             ended_member(1, ended_at=95.4, raised=PEER_LOST),
             ending=True,

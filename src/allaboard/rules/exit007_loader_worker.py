@@ -96,7 +96,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a rank lost the connection to another rank"): sample_job(
+        "a rank lost the connection to another rank": sample_job(
             ended_member(0, raised=PEER_LOST), ended_member(1, raised=_RESET)
         ),
         "the dataset reads from the network, and its connection was reset": sample_job(

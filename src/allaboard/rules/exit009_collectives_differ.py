@@ -154,7 +154,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("both workers only lost their peer"): sample_job(
+        "both workers only lost their peer": sample_job(
             ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)
         ),
         "one worker had failed before for another reason": sample_job(

@@ -192,7 +192,7 @@ RULE = Rule(
         "the worker exited half a second ago": sample_job(
             waiting_member(0), ended_member(1, ended_at=99.5, code=0, member=_notes())
         ),
-        ("the worker whose thread raised an exception still trains"): sample_job(
+        "the worker whose thread raised an exception still trains": sample_job(
             waiting_member(0), sample_member(1, **_notes())
         ),
         "the worker whose thread raised an exception exited with code 1": sample_job(

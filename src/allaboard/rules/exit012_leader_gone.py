@@ -1,4 +1,4 @@
-"""The allaboard agent that led the job is gone, without having said goodbye.
+"""The allaboard agent that led the job has ended without notice.
 
 ## Why it matters
 The agent on the first host collects what all hosts report and decides for all. When it is killed (SIGKILL,
@@ -143,7 +143,7 @@ RULE = Rule(
         "the worker has finished its training, and is shutting down": sample_job(
             sample_member(1, phase=Phase.LEAVING), joined=True, leader_loss=_loss()
         ),
-        ("all workers on this host exited with code 0"): sample_job(
+        "all workers on this host exited with code 0": sample_job(
             ended_member(1, code=0), joined=True, leader_loss=_loss()
         ),
     },

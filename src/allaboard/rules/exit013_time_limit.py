@@ -5,10 +5,10 @@ Before the limit, Slurm sends the signal of `--signal` if one was asked for. A s
 killed by it; many that have one save a checkpoint, ask to be queued again and exit with a code of their own.
 At the time limit, Slurm sends SIGTERM to all processes of the job, and SIGKILL some seconds later. A worker
 that ends in a collective then looks like one that failed, and a script that did not get its time looks like
-one that hung. Neither is the case: the job needs more time, or must go on in a next job.
+one that hung. Neither is the case: the job needs more time, or must continue in another job.
 
 ## What to do
-Ask for more time (`sbatch --time`), or save a checkpoint before the limit and go on in a next job:
+Ask for more time (`sbatch --time`), or save a checkpoint before the limit and continue in another job:
 `#SBATCH --signal=USR1@120` sends SIGUSR1 two minutes before it to all tasks that srun started, and allaboard
 passes it to the workers: `signal.signal(signal.SIGUSR1, save)`. With `--signal=B:USR1@120` only the batch
 script gets it, and nothing reaches the workers.
@@ -143,7 +143,7 @@ RULE = Rule(
             ),
             "the job was ended by its time limit, and had made no progress for 30 s before it",
         ),
-        "SIGUSR1 kills a script without a handler": (
+        "SIGUSR1 kills the workers of a script that has no handler for it": (
             _warned_view(ended_member(0, signal=10), ended_member(1, signal=10)),
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
             "worker 1 were killed by SIGUSR1, for which the script has no handler",
@@ -164,10 +164,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a worker raised ValueError after the signal"): _warned_view(
+        "a worker raised ValueError after the signal": _warned_view(
             ended_member(0, raised=("ValueError", "x"))
         ),
-        ("a worker exited with code 85 before the signal"): _warned_view(
+        "a worker exited with code 85 before the signal": _warned_view(
             ended_member(0, ended_at=90.0, code=85)
         ),
         "a worker crashed with SIGSEGV after the signal": _warned_view(ended_member(0, signal=11)),
@@ -176,7 +176,7 @@ RULE = Rule(
         ),
         "a worker trains on after the signal": _warned_view(sample_member(0)),
         "a worker exits with code 0 after the signal": _warned_view(ended_member(0, code=0)),
-        ("a worker exited with code 85 after a signal, and no time limit is known"): _warned_view(
+        "a worker exited with code 85 after a signal, and no time limit is known": _warned_view(
             ended_member(0, code=85), time_limit_at=None
         ),
         "the job was ended by a signal one minute before its time limit": _view(
@@ -184,7 +184,7 @@ RULE = Rule(
         ),
         "the job was ended by a signal, and no time limit is known": _view(NOW - 1.0, None),
         "allaboard ended the job by itself before its time limit": _view(None, NOW + 60.0),
-        ("the job trains, one minute before its time limit"): sample_job(
+        "the job trains, one minute before its time limit": sample_job(
             sample_member(0), time_limit_at=NOW + 60.0
         ),
     },

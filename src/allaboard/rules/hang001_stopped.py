@@ -131,7 +131,7 @@ RULE = Rule(
     },
     silent_on={
         "a worker that sleeps (state S), which is not stopped": _view("S"),
-        ("a worker that has been stopped for half a second"): _view("T", since=9.5),
+        "a worker that has been stopped for half a second": _view("T", since=9.5),
     },
     since="0.1",
     passes=True,

@@ -161,7 +161,7 @@ RULE = Rule(
             "worker 1 is stuck at subprocess.py:1264 in wait waiting for its child process 4711 (unzip) "
             "while the others wait for it",
         ),
-        "an evaluation in plain Python that does not end": (
+        "`compute_metrics` has been computing for more than a minute": (
             stalled_job(
                 waiting_member(0),
                 sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),

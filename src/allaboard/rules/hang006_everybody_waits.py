@@ -342,7 +342,7 @@ RULE = Rule(
                 for r, at in enumerate((90.0, 90.0, 99.9))
             )
         ),
-        ("one of three workers is not in a collective"): stalled_job(
+        "one of three workers is not in a collective": stalled_job(
             waiting_member(0), waiting_member(1), sample_member(2)
         ),
         "one rank passes another dtype, which another rule reports": stalled_job(
@@ -356,13 +356,13 @@ RULE = Rule(
                 for r in range(3)
             )
         ),
-        ("one of three workers has ended"): stalled_job(
+        "one of three workers has ended": stalled_job(
             waiting_member(0), waiting_member(1), ended_member(2, code=0)
         ),
         "each rank waits in a group that the other has not entered, which HANG021 reports": stalled_job(
             member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "2", 0, 1)
         ),
-        ("a stage of a pipeline has not sent, which HANG024 reports"): job_waiting_for_peers(
+        "a stage of a pipeline has not sent, which HANG024 reports": job_waiting_for_peers(
             {0: 1, 1: 2, 2: 1, 3: 2}
         ),
     },

@@ -239,7 +239,7 @@ RULE = Rule(
             "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
             "exited",
         ),
-        "a thread that is no daemon keeps a worker at its end": (
+        "a thread that is not a daemon keeps a worker from exiting": (
             sample_job(ended_member(0, code=0), sample_member(1, stack=_KEPT), **_LONG),
             "worker 1 is idle at threading.py:1583 in _shutdown, at its end, and waits for its other threads "
             "(log.py:12 in run), and no other member waits for it, after 1 other has exited",

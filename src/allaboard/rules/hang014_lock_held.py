@@ -109,7 +109,7 @@ RULE = Rule(
         "no thread is known to hold the lock": _locked_view(
             Holds(_MAIN, "cache"), Holds(_READ, "", ("self.other",))
         ),
-        ("the process has no other thread that could hold the lock"): _locked_view(
+        "the process has no other thread that could hold the lock": _locked_view(
             Holds(_MAIN, "cache", ("log",))
         ),
     },

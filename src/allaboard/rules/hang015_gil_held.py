@@ -134,7 +134,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a regular expression in a process without a thread that waits for the GIL"): _view(
+        "a regular expression in a process without a thread that waits for the GIL": _view(
             None, _MATCH, USER, cpu=1.0
         ),
         "another thread holds the GIL, and the main thread does not wait for it": _view(

@@ -15,7 +15,7 @@ If both wait for each other, one of them expects a message that the other has no
 messages in both loops, and what each does first.
 
 Who holds the other end of a connection is taken from the sockets, Unix sockets and pipes of the processes. A
-process that waits in a library's own thread (gRPC, ZeroMQ) shows no such end, and nothing is said of it.
+process that waits in a library's own thread (gRPC, ZeroMQ) shows no such end, and is not reported.
 """
 
 from __future__ import annotations

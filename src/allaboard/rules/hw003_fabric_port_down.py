@@ -1,9 +1,9 @@
 """A port of an InfiniBand or RoCE adapter is down, or slower, while it is in use on the other hosts.
 
 ## Why it matters
-NCCL takes the adapters that it finds active. A rank on a host that lacks one goes through a slower way,
-over the network for people, or not at all: the whole job runs at its pace, or its start fails with a
-timeout.
+NCCL takes the adapters that it finds active. A rank on a host that lacks one uses a slower path,
+such as the host's ordinary Ethernet, or none at all: the whole job runs at its pace, or its start fails with
+a timeout.
 
 ## What to do
 On that host: `ibstat`, `dmesg -T | grep -i mlx5`, the cable, and the switch's port. "Initializing" means

@@ -212,7 +212,7 @@ RULE = Rule(
             *(sample_member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
             ended_member(2, code=0, member=_EARLY),
         ),
-        ("a worker is alive, and only late"): gathering_job(
+        "a worker is alive, and only late": gathering_job(
             arrived_member(0), coming_member(1), arrived_member(2)
         ),
         "a helper program of a late worker exited": led_job(

@@ -263,7 +263,7 @@ RULE = Rule(
             sample_job(*(_jax_member(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; no rank is missing",
         ),
-        "TensorFlow 2's chief does not reach a server": (
+        "TensorFlow 2's chief is blocked, although all tasks of its cluster are up": (
             sample_job(
                 _task(0, "chief", Phase.JOINING),
                 _task(1, "worker", Phase.JOINED),
@@ -300,7 +300,7 @@ RULE = Rule(
         "the roll call holds two ranks before init": gathering_job(
             arrived_member(0), arrived_member(1), coming_member(2)
         ),
-        "one rank was never started, which JOIN001 reports": gathering_job(
+        "one rank was never started, which JOIN001 reports after the timeout": gathering_job(
             sample_member(0, phase=Phase.JOINING, phase_since=60.0),
             sample_member(1, phase=Phase.JOINING, phase_since=60.0),
         ),

@@ -152,7 +152,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "each rank exists once": gathering_job(
+        "each of three ranks exists once": gathering_job(
             arrived_member(0), arrived_member(1), arrived_member(2)
         ),
         "the first process with that rank has exited": gathering_job(

@@ -181,7 +181,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("all ranks expect world size 3"): gathering_job(
+        "all ranks expect world size 3": gathering_job(
             arrived_member(0), arrived_member(1), arrived_member(2)
         )
     },

@@ -173,7 +173,7 @@ RULE = Rule(
             sample_member(0), _training_alone(1), _training_alone(2)
         ),
         "a job of one process": sample_job(_training_alone(0), launched=1),
-        ("one process of a sweep that another launcher started"): sample_job(
+        "one process of a sweep that another launcher started": sample_job(
             _training_alone(2), launched=1, joined=True
         ),
         "two processes that each declare world size 1": sample_job(

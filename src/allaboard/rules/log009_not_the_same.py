@@ -73,7 +73,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("both ranks called the same collective"): sample_watchdogs(
+        "both ranks called the same collective": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(1, 133)
         ),
         "a gather, in which only the root has an output": sample_watchdogs(

@@ -91,10 +91,10 @@ RULE = Rule(
             "a parameter server has looked up the first host's name for 59 seconds, less "
             "than the timeout"
         ): example_attempt(Answer.NO_NAME, 59.0, "Name or service not known", serves=True),
-        ("the first look-up failed one second ago"): example_attempt(
+        "the first look-up failed one second ago": example_attempt(
             Answer.NO_NAME, 1.0, "Name or service not known"
         ),
-        ("the connection is refused, which NET002 reports"): example_attempt(
+        "the name resolves, and the connection is refused": example_attempt(
             Answer.REFUSED, 3.0, "Connection refused"
         ),
     },

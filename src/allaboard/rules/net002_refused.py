@@ -107,7 +107,7 @@ RULE = Rule(
         "a parameter server, which may be up long before the others": example_attempt(
             Answer.REFUSED, 600.0, serves=True
         ),
-        ("connections have been refused for 30 seconds, less than the timeout"): example_attempt(
+        "connections have been refused for 30 seconds, less than the timeout": example_attempt(
             Answer.REFUSED, 30.0, "Connection refused"
         ),
         "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),

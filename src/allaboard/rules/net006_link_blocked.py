@@ -218,7 +218,7 @@ RULE = Rule(
     },
     silent_on={
         "all hosts reach each other": example_four_hosts(),
-        "a loopback address, which NET009 reports": example_four_hosts(
+        "one host advertises a loopback address, which NET009 reports at the start": example_four_hosts(
             *(
                 Link(source=f"h{i}", target="h2", address="127.0.1.1:40000", answer=Answer.REFUSED)
                 for i in (0, 1, 3)

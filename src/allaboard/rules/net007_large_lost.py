@@ -73,7 +73,7 @@ RULE = Rule(
     },
     silent_on={
         "packets of all sizes arrive": example_four_hosts(),
-        ("no packet arrives at all, which NET006 reports"): example_four_hosts(
+        "no packet arrives at all, which NET006 reports": example_four_hosts(
             example_failed_link(1, 3, Answer.SILENT)
         ),
     },

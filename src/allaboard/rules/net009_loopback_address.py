@@ -90,7 +90,7 @@ RULE = Rule(
         "the host's name resolves to a real IPv4 address": _view("10.0.0.2"),
         "the host's name resolves to a real IPv6 address": _view("fd77::2"),
         "the backend is NCCL, which does not use the host's name": _view("127.0.1.1", "nccl"),
-        ("the backend for CUDA tensors is NCCL, which does not use the host's name"): _view(
+        "the backend for CUDA tensors is NCCL, which does not use the host's name": _view(
             "127.0.1.1", "cuda:nccl"
         ),
     },

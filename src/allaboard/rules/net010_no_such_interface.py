@@ -55,14 +55,14 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        ("GLOO_SOCKET_IFNAME names an interface that this host does not have"): (
+        "GLOO_SOCKET_IFNAME names an interface that this host does not have": (
             _view(""),
             "h2 has no interface ib7 with an address",
         )
     },
     silent_on={
         "the interface exists, and has an IPv4 address": _view("10.1.0.2"),
-        ("the interface exists, and has an IPv6 address only"): _view("fd77::2"),
+        "the interface exists, and has an IPv6 address only": _view("fd77::2"),
     },
     since="0.1",
     retry=Retry.NEVER,

@@ -108,7 +108,7 @@ RULE = Rule(
         "this host belongs to another job, which JOIN009 reports": example_attempt(
             Answer.OTHER, 3.0, "belongs to job 41", kind="other-job"
         ),
-        "the leader is still ending the previous attempt": example_attempt(
+        "the leader has been ending the previous attempt for half a second": example_attempt(
             Answer.OTHER, 0.5, "is in round 1, this job in round 0", kind="other-round"
         ),
         "this host was rejected for the first time half a second ago": example_attempt(

@@ -118,13 +118,13 @@ RULE = Rule(
         "a parameter server that had joined before etcd rejected its password": _server_view(
             shook=True
         ),
-        ("etcd has been down for 30 seconds, and may come up before the timeout"): _etcd_view(
+        "etcd has been down for 30 seconds, and may come up before the timeout": _etcd_view(
             "unreachable", "node9:2379: connection refused", 30.0
         ),
-        ("etcd rejected this host for the first time half a second ago"): _etcd_view(
+        "etcd rejected this host for the first time half a second ago": _etcd_view(
             "auth", "node9:2379: it requires a user", 0.5
         ),
-        ("the hosts meet through a shared folder, which cannot be used"): _etcd_view(
+        "the hosts meet through a shared folder, which cannot be used": _etcd_view(
             "", "Permission denied", 61.0, ""
         ),
     },

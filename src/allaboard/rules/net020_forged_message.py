@@ -7,7 +7,7 @@ messages, on purpose or by a fault. allaboard does not obey such a message and c
 connects again. The training's own connections take the same path, and have no such proof.
 
 ## What to do
-Look which machines are on the path, and whether a proxy or a tunnel is among them. With certificates
+Find out which machines are on the path, and whether a proxy or a tunnel is among them. With certificates
 (`--tls-cert`, `--tls-key`, `--tls-ca`) nobody on the path can read the messages either.
 """
 

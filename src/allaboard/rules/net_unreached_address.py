@@ -112,7 +112,7 @@ at the network policies; on a cluster, often at the login node's firewall.
             "a parameter server that had joined before": example_attempt(
                 Answer.SILENT, serves=True, shook=True
             ),
-            ("there has been no answer for 30 seconds, less than the timeout"): example_attempt(
+            "there has been no answer for 30 seconds, less than the timeout": example_attempt(
                 Answer.SILENT, 30.0
             ),
             "the connection is refused, which NET002 reports": example_attempt(Answer.REFUSED),
@@ -123,7 +123,7 @@ at the network policies; on a cluster, often at the login node's firewall.
         page="""The rendezvous address cannot be connected to at all: the system refuses even the attempt.
 
 ## Why it matters
-A port of 0, or one that is no number, means no place: rank 0 may open any port, and nobody else can know it.
+With port 0, or a port that is not a number, rank 0 may open any port, and no other host can know which.
 Other addresses name an interface that this host does not have. Frameworks report it late, or wait.
 
 ## What to do
@@ -143,13 +143,11 @@ coordinator address, or the arguments of the init.
         example_summary="a cannot use node0:29500 as the rendezvous address: it is no host with a port "
         "from 1 to 65535",
         silent_on={
-            ("connecting has failed for 30 seconds, less than the timeout"): example_attempt(
+            "connecting has failed for 30 seconds, less than the timeout": example_attempt(
                 Answer.FAILED, 30.0
             ),
             "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),
-            "etcd cannot be used, which NET016 reports": example_attempt(
-                Answer.FAILED, kind="auth"
-            ),
+            "etcd rejects this host's password": example_attempt(Answer.FAILED, kind="auth"),
         },
         drill=("port-zero",),
         names_first=False,
@@ -178,7 +176,7 @@ wrong subnet.
         said="No route to host",
         example_summary="rank 0 (node0:29500) has not started, as far as a can see: No route to host",
         silent_on={
-            ("there has been no route for 30 seconds, less than the timeout"): example_attempt(
+            "there has been no route for 30 seconds, less than the timeout": example_attempt(
                 Answer.UNREACHABLE, 30.0
             ),
             "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),

@@ -111,9 +111,9 @@ RULE = Rule(
         "two ranks that call at the two lines in turn": _ranks_calling(
             (_ONE, _TWO) * 9, (_TWO, _ONE) * 9
         ),
-        ("ranks that broadcast at the two lines in turn"): _ranks_calling(
-            _ROOT * 3, _ROOT * 3, _ROOT[::-1] * 3
-        ),
+        (
+            "one of three ranks swaps two broadcasts, where senders may call at a line of their own"
+        ): _ranks_calling(_ROOT * 3, _ROOT * 3, _ROOT[::-1] * 3),
         "a branch on the data decides which line is called": _ranks_calling(
             (_ONE, _ONE, _TWO, _ONE, _TWO), (_ONE, _TWO, _ONE, _ONE, _TWO), (_ONE,) * 5
         ),

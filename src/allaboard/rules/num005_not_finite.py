@@ -198,7 +198,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a single NaN, in a step that is skipped"): sample_job(
+        "a single NaN, in a step that is skipped": sample_job(
             _losing(0, 1), sample_member(1), sample_member(2)
         ),
         "the loss is NaN on two ranks, and perhaps was so earlier on a third, on another host": sample_job(

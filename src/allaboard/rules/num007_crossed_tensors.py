@@ -124,7 +124,7 @@ RULE = Rule(
         "some of the tensors belong to no module": sample_job(
             _member(0, 1, 0, 2), _member(1, 0, 1, 2), _member(2, 1, 0, 2)
         ),
-        ("only a single call differs"): sample_job(
+        "only a single call differs": sample_job(
             _member(0, 1, 1, 1), _member(1, 2, 1, 1), _member(2, 1, 1, 1)
         ),
     },

@@ -5,7 +5,7 @@ allaboard divides all losses of a rank since its first step into 8 to 15 equal p
 of these parts lie within 1 % of each other: over 1000 steps and a minute at least, on every rank whose loss
 is seen, while all ranks train. Losses that scatter need more of them. A loss that fell first and stays where
 it is has moved; a value that repeats to the last digit, one that is 0 or negative (policies, critics), and
-values on a GPU are not judged. It is information: nothing acts on it.
+values on a GPU are not judged. The finding is for information only: no action follows from it.
 
 ## Why it matters
 All processes are well, and the job computes for nothing: the accuracy stays that of a guess.

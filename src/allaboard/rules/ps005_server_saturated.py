@@ -190,7 +190,7 @@ RULE = Rule(
         "a server that has used 70 % of its core for four seconds": _recent_view_of(
             waiting=0.95, cpu=0.7
         ),
-        "a busy server that was measured for one second": sample_job(
+        "a busy server that was measured for only one second": sample_job(
             *_WAITING, ps_member("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),
     },

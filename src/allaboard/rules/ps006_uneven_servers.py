@@ -129,7 +129,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("the bytes of the variables are spread evenly over two servers"): sample_job(
+        "the bytes of the variables are spread evenly over two servers": sample_job(
             ps_member("worker", 0, **_placed(20_000_000, 18_000_000)), *_TWO
         ),
         "TensorFlow 2's chief placed the bytes of the variables evenly": sample_job(

@@ -90,7 +90,7 @@ RULE = Rule(
         "a server that is not in the worker's cluster": sample_job(
             ps_member("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
         ),
-        ("one variable on each of two servers"): sample_job(
+        "one variable on each of two servers": sample_job(
             ps_member("worker", 0, **_placed("ps:0", "ps:1")), *_TWO
         ),
         "no step has been made, so the variables are still being created": sample_job(
@@ -99,7 +99,7 @@ RULE = Rule(
         "variables that are created where the probe does not look": sample_job(
             ps_member("worker", 0), *_TWO
         ),
-        ("all variables are on the worker itself"): sample_job(
+        "all variables are on the worker itself": sample_job(
             ps_member("worker", 0, **_placed("worker:0")), *_TWO
         ),
     },

@@ -103,7 +103,7 @@ RULE = Rule(
         "the cluster has a parameter server": sample_job(
             ps_member("worker", 0), ps_member("ps", 0)
         ),
-        ("a single process that uses `replica_device_setter`"): sample_job(
+        "a single process that uses `replica_device_setter`": sample_job(
             sample_member(0, declared=None, **_NOTED)
         ),
         "workers of a job that uses collectives": sample_job(_worker(0), _worker(1)),

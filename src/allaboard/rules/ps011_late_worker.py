@@ -181,13 +181,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("one of two workers is late in an asynchronous job"): sample_job(
+        "one of two workers is late in an asynchronous job": sample_job(
             _worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS
         ),
         "one of two workers has waited 70 % of four seconds for the other": sample_job(
             _worker(0, 0.5, recent=0.7), _worker(1, 0.4, recent=0.06), _PS
         ),
-        ("both workers wait about half of the time for each other"): sample_job(
+        "both workers wait about half of the time for each other": sample_job(
             _worker(0, 0.5), _worker(1, 0.45), _PS
         ),
         "the late worker has left its loop and shuts down": sample_job(
@@ -198,7 +198,7 @@ RULE = Rule(
             msgspec.structs.replace(_worker(1, 0.06), pace=Pace(steps=30, step=0.2)),
             _PS,
         ),
-        ("the job makes no further steps"): sample_job(
+        "the job makes no further steps": sample_job(
             _worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0
         ),
         "both workers are slow to read their data": sample_job(

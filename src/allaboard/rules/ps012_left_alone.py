@@ -191,7 +191,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("TensorFlow 2's chief has scheduled nothing since a worker exited"): sample_job(
+        "TensorFlow 2's chief has scheduled nothing since a worker exited": sample_job(
             _chief(79.0), _GONE, _PS
         ),
         "a worker of TensorFlow 2 exited one second ago": sample_job(

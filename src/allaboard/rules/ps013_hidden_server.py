@@ -102,7 +102,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("the device filters list all servers by their job"): sample_job(
+        "the device filters list all servers by their job": sample_job(
             _worker("/job:ps /job:worker/task:1"), ps_member("ps", 0)
         ),
         "the device filters list the server by its number": sample_job(

@@ -172,7 +172,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("the job's own workers fill the server's one core"): _job(
+        "the job's own workers fill the server's one core": _job(
             ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.8
         ),
         "the job itself fills the cores of the host": _job(ours=1.9),

@@ -159,7 +159,7 @@ RULE = Rule(
                 1, raised=("ResourceExhaustedError", "Received message larger than max (5 vs. 4)")
             ),
         ),
-        ("a worker was killed by SIGKILL, without an out-of-memory event"): sample_job(
+        "a worker was killed by SIGKILL, without an out-of-memory event": sample_job(
             waiting_member(0), ended_member(1, signal=9)
         ),
     },

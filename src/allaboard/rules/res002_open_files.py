@@ -64,7 +64,7 @@ RULE = Rule(
         "700 of 1000 files are open, and no more are opened": example_rising_use(
             "open files", rate=0.0
         ),
-        ("many files were opened at the start, and none in the last seconds"): example_rising_use(
+        "many files were opened at the start, and none in the last seconds": example_rising_use(
             "open files", recent=0.0
         ),
         "the number of open files rises and falls": example_rising_use("open files", fit=0.4),
@@ -72,11 +72,11 @@ RULE = Rule(
             "2 more files are opened every second: two and a half minutes to the limit"
         ): example_rising_use("open files", rate=2.0),
         "300 of 1000 files are open": example_rising_use("open files", value=300.0),
-        ("one more file is opened every 100 seconds: hours to the limit"): example_rising_use(
+        "one more file is opened every 100 seconds: hours to the limit": example_rising_use(
             "open files", rate=0.01
         ),
         "the number of open files has no limit": example_rising_use("open files", limit=0.0),
-        "the number of open files was observed for four seconds": example_rising_use(
+        "the number of open files was observed for only four seconds": example_rising_use(
             "open files", span=4.0
         ),
     },

@@ -114,20 +114,20 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("the memory of the cgroup is nearly full, but does not grow"): example_rising_use(
+        "the memory of the cgroup is nearly full, but does not grow": example_rising_use(
             "memory of the cgroup", pid=0, value=990.0, rate=0.0
         ),
         "the memory of the host rises and falls": example_rising_use("host memory", pid=0, fit=0.5),
-        ("a worker's address space grows: two and a half minutes to the limit"): example_rising_use(
+        "a worker's address space grows: two and a half minutes to the limit": example_rising_use(
             "address space", rate=2.0
         ),
-        ("the memory of the host grew only during the warm-up"): example_rising_use(
+        "the memory of the host grew only during the warm-up": example_rising_use(
             "host memory", pid=0, recent=0.0
         ),
         "the memory of a GPU that only other programs use": msgspec.structs.replace(
             example_rising_use("gpu memory 0", pid=0, span=40.0), gpus=(example_gpu(0, pid=4711),)
         ),
-        ("tensors have been growing for 20 seconds, as in the first steps"): example_rising_use(
+        "tensors have been growing for 20 seconds, as in the first steps": example_rising_use(
             "device memory", span=20.0
         ),
         "tensors that TensorFlow counts without a limit": example_rising_use(

@@ -88,11 +88,11 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a disk that is nearly full, but does not fill any further"): example_rising_use(
+        "a disk that is nearly full, but does not fill any further": example_rising_use(
             "disk /data", pid=0, value=990.0, rate=0.0
         ),
         "a disk on which checkpoints come and go": example_rising_use("disk /data", pid=0, fit=0.5),
-        ("a disk to which a long checkpoint has been written"): example_rising_use(
+        "a disk to which a long checkpoint has been written": example_rising_use(
             "disk /data", pid=0, recent=0.0
         ),
         "a disk that will be full in hours": example_rising_use("disk /data", pid=0, rate=0.02),

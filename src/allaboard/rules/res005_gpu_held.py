@@ -6,12 +6,13 @@ parent has ended, it is most likely left over from an earlier run, and the findi
 note, since GPUs are also shared on purpose. In a container with process ids of its own this cannot be seen.
 
 ## Why it matters
-The memory is missing to the ranks on that GPU: they run out of it although the model fits. If the process
+The ranks on that GPU lack this memory: they run out of memory although the model fits. If the process
 computes, too, the whole job waits for the ranks that share the GPU with it.
 
 ## What to do
 Look at the process with the command that is shown. If nobody needs it any more, end it: `kill PID`, and `kill
--9 PID` if it stays. Under Slurm or Kubernetes tell who runs the cluster: the process outlived its job.
+-9 PID` if it stays. Under Slurm or Kubernetes, tell the cluster's administrators: the process outlived its
+job.
 """
 
 from __future__ import annotations

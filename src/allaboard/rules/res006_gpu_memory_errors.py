@@ -9,8 +9,8 @@ The program that touches the damaged memory fails with "uncorrectable ECC error 
 on this rank alone, at some later time. The others then wait for it.
 
 ## What to do
-Save a checkpoint and leave the host. Who runs it resets the GPU (`nvidia-smi -r -i N`, with nothing running
-on it), which takes the damaged memory out of use. If errors come back, the GPU is to be replaced.
+Save a checkpoint and leave the host. Its administrator can reset the GPU (`nvidia-smi -r -i N`, with nothing
+running on it), which takes the damaged memory out of use. If errors come back, the GPU must be replaced.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("a GPU without memory errors"): sample_job(
+        "a GPU without memory errors": sample_job(
             sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=0),)
         ),
         "a GPU without ECC": sample_job(

@@ -3,9 +3,9 @@
 Every five seconds, after a step, allaboard reads `torch.cuda.memory_stats()` in the worker. An allocation
 that the driver refuses makes PyTorch wait for the GPU, give all cached blocks back and ask again
 (`num_alloc_retries`). Reported are three or more such retries in the last minute that go on. A few during the
-first steps (cuDNN tries its algorithms) or for one long sequence are not. After a retry only blocks remain
-reserved that tensors hold in part: if much more is reserved than tensors ever held at a time, memory is in
-pieces.
+first steps (cuDNN tries its algorithms) or for one long sequence are not. After a retry, only blocks
+that tensors partly use remain reserved: if much more is reserved than tensors ever used at a time, the memory
+is fragmented ("in pieces").
 
 ## Why it matters
 Each retry stops this rank's GPU for as long as it takes to free and allocate memory, and all ranks wait for
@@ -136,7 +136,7 @@ RULE = Rule(
     silent_on={
         "a few retries in the first steps, and none since": _example(recent=0.0),
         "a single retry, as for one long sequence": _example(rate=0.02, value=1.0),
-        "retries that were measured for 15 seconds": _example(span=15.0, rate=0.3),
+        "retries that were measured for only 15 seconds": _example(span=15.0, rate=0.3),
         "much memory is cached, but no retry was needed": _example(
             peak_gb=30.0, rate=0.0, recent=0.0, value=0.0
         ),

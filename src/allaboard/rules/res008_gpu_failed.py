@@ -71,7 +71,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "it fell off the bus, and its rank ended": (
+        "a GPU has fallen off the bus, and its rank was ended by SIGABRT": (
             sample_job(
                 ended_member(0, signal=6),
                 sample_member(1),
@@ -79,11 +79,11 @@ RULE = Rule(
             ),
             "GPU 3 of a has fallen off the bus (Xid 79)",
         ),
-        "a mistake in a kernel": (
+        "a kernel of a rank used an address that is not mapped": (
             sample_job(sample_member(0), gpus=(example_gpu(3, pid=100, xids=(31, 43)),)),
             "GPU 3 of a met a page fault: a kernel used an address that is not mapped (Xid 31)",
         ),
-        "a container, in which the driver names no process": (
+        "a GPU in a container, in which the driver names no process": (
             sample_job(
                 sample_member(0),
                 sample_member(1),
@@ -93,14 +93,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "none": sample_job(sample_member(0), gpus=(example_gpu(3, pid=100),)),
-        "the work of an ended process was dropped": sample_job(
+        "a GPU without an Xid": sample_job(sample_member(0), gpus=(example_gpu(3, pid=100),)),
+        "the driver dropped the work of a process that had been killed": sample_job(
             ended_member(0, signal=9), gpus=(example_gpu(3, pid=100, xids=(43, 45)),)
         ),
-        "a row of memory was replaced": sample_job(
+        "the driver replaced a faulty row of a GPU's memory": sample_job(
             sample_member(0), gpus=(example_gpu(3, pid=100, xids=(63,)),)
         ),
-        "a GPU that others use": sample_job(
+        "a GPU with an Xid that only other programs use": sample_job(
             sample_member(0), gpus=(example_gpu(3, pid=4711, xids=(79,)),)
         ),
     },

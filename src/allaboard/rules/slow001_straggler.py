@@ -197,13 +197,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        ("all workers take about the same time"): sample_job(
+        "all workers take about the same time": sample_job(
             _stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)
         ),
         "two of three workers are slow": sample_job(
             _stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)
         ),
-        "one worker is slow, but was observed for two seconds": sample_job(
+        "one worker is slow, but was observed for only two seconds": sample_job(
             _stepping(0, 0.07), _stepping(1, 0.01, span=2.0), _stepping(2, 0.07)
         ),
         "for four seconds, the others have waited for a third of each step": sample_job(
@@ -223,7 +223,7 @@ RULE = Rule(
         "one TensorFlow worker's data threads are busy while it waits like the others": sample_job(
             _pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.9), _pooled(2, 0.07, 0.9)
         ),
-        ("two workers that each step at their own pace"): sample_job(
+        "two workers that each step at their own pace": sample_job(
             _stepping(0, 0.0, step=0.2), _stepping(1, 0.07)
         ),
         "steps of 5 ms": sample_job(

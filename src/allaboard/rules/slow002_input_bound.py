@@ -135,7 +135,7 @@ RULE = Rule(
         "one of three workers gets its data in time, and waits for the other two": sample_job(
             _stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)
         ),
-        ("for four seconds, all workers have waited for data 65 % of each step"): sample_job(
+        "for four seconds, all workers have waited for data 65 % of each step": sample_job(
             *(_changed(r, 0.065) for r in range(3))
         ),
         "all workers wait for data half of each step": sample_job(

@@ -61,11 +61,11 @@ RULE = Rule(
     },
     silent_on={
         "the workers are throttled 2 % of the time": example_busy_host("throttled", 0.02),
-        ("the workers have been throttled 30 % of the last four seconds"): example_busy_host(
+        "the workers have been throttled 30 % of the last four seconds": example_busy_host(
             "throttled", 0.05, recent=0.3
         ),
         (
-            "the workers are throttled half of the time, but were observed for three seconds"
+            "the workers are throttled half of the time, but were observed for only 3 seconds"
         ): example_busy_host("throttled", 0.5, span=3.0),
     },
     since="0.1",

@@ -144,7 +144,7 @@ RULE = Rule(
             4, 4, 4, apart=True
         ),
         "three workers with one thread each share two cores": _threaded(1, 1, 1, cores=2),
-        ("the workers have many threads, but wait for a core only 5 % of the time"): _threaded(
+        "the workers have many threads, but wait for a core only 5 % of the time": _threaded(
             4, 4, 4, queued=0.05
         ),
         "the number of threads is not known": _threaded(0, 0, 0),

@@ -3,8 +3,8 @@
 Three measurements must agree over ten seconds: the ranks of a host wait for data in four tenths of each step
 or more; meanwhile tasks of that host stall on input and output (/proc/pressure/io) for a third of the time or
 more, and at least half as long as the ranks wait; and a disk is busy four fifths of the time, or a disk or an
-NFS mount takes 20 ms or more for a request on average. Only the first of them is a cause in the script or in
-its CPU work, which [SLOW002](SLOW002.md) reports.
+NFS mount takes 20 ms or more for a request on average. Where only the first is measured, the cause is in the
+script or in its CPU work, which [SLOW002](SLOW002.md) reports.
 
 ## Why it matters
 More `num_workers` only queue up at the same disk, and a faster GPU waits longer.
@@ -154,10 +154,10 @@ RULE = Rule(
         ),
         "other programs use the storage, and the data arrives in time": _view(data_s=0.005),
         "tasks stall on input and output, but no disk is slow": _view(latency_s=0.001),
-        ("tasks stall a third of the time, and the workers wait for data far longer"): _view(
+        "tasks stall a third of the time, and the workers wait for data far longer": _view(
             stalled=0.34, data_s=0.09
         ),
-        "stalls that were observed for 5 seconds": _view(span=5.0),
+        "stalls that were observed for only 5 seconds": _view(span=5.0),
     },
     since="0.1",
     passes=True,

@@ -89,7 +89,7 @@ RULE = Rule(
     },
     silent_on={
         "a GPU is too hot 30 % of the time": _view(rate=0.3),
-        "a GPU is too hot, but was observed for 10 seconds": _view(span=10.0),
+        "a GPU is too hot, but was observed for only 10 seconds": _view(span=10.0),
         "a slow GPU that only other programs use": msgspec.structs.replace(
             _view(), gpus=(example_gpu(0, pid=4711, slowed_by=("power brake",), clock_mhz=345),)
         ),
