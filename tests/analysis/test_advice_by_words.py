@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 
 
 @pytest.mark.parametrize(

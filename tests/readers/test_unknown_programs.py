@@ -115,9 +115,13 @@ def test_what_befalls_a_library_is_not_the_fault_of_the_line_that_called_it(
         "RuntimeError: the shapes (3, 4) and (5, 6) do not fit",
     ],
 )
-def test_what_a_library_refuses_is_the_fault_of_that_line(tmp_path: Path, error: str) -> None:
+def test_what_a_library_refuses_is_about_what_that_line_passes(tmp_path: Path, error: str) -> None:
     (finding,) = diagnose(tmp_path, CALL.format(error=error))
-    assert "fix /work/main.py:54" in finding.fix
+    message = error.partition(": ")[2]
+    assert (
+        f"see what /work/main.py:54 passes to acme, or how that is configured: acme says {message!r}"
+        in (finding.fix)
+    )
 
 
 LAUNCHER_ERROR = """\

@@ -35,12 +35,16 @@ from allaboard.analysis.failures.known_errors import (
     known_remedy,
     missing_path_advice,
 )
-from allaboard.analysis.failures.library_errors import called_from, explain_library_error
+from allaboard.analysis.failures.library_errors import (
+    called_from,
+    explain_library_error,
+    refusing_library,
+)
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
-from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.analysis.log_ends.start_advice import start_advice
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
@@ -62,6 +66,8 @@ DEBUGGER_QUIT = "BdbQuit"
 
 MAX_MESSAGE_CHARS = 300
 """Characters of an exception's message that are shown."""
+MAX_QUOTED_CHARS = 160
+"""Characters of it that are quoted in a next step."""
 MAX_SHOWN_MESSAGES = 4
 """Different messages of one exception that are shown."""
 _NUMBERS = re.compile(r"\b0x[0-9a-f]+\b|\d+")
@@ -202,6 +208,12 @@ def _fix(error: Raised, source: str, log: str) -> str:
         )
     if advice := start_advice(error.message):
         return f"{advice}; the check is at {source}"
+    first_line = error.message.partition("\n")[0][:MAX_QUOTED_CHARS]
+    if first_line and (library := refusing_library(error)):
+        return (
+            f"see what {source} passes to {library}, or how that is configured: {library} says "
+            f"{first_line!r}; the whole traceback is in {log}"
+        )
     return f"fix {source}; the whole traceback is in {log}"
 
 

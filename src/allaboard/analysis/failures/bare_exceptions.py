@@ -8,8 +8,8 @@ from typing import NamedTuple
 from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
-from allaboard.analysis.failures.stated_remedy import stated_remedy
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(

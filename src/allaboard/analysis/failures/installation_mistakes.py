@@ -160,12 +160,51 @@ INSTALLATION_MISTAKES = (
         source="vLLM 0.2 to 0.11",
     ),
     KnownMistake(
-        pattern=r"Hostfile (?:contains a bad entry|is not formatted correctly|contains multiple entries)"
-        r"[^\n]{0,200}",
+        pattern=r"Timed out waiting for (?:new )?engine core process(?:es)? to start",
+        cause="the processes of vLLM's engine were not ready in time: they still loaded the weights, or "
+        "one of them hangs",
+        fix="export VLLM_ENGINE_READY_TIMEOUT_S=1800   # weights on a slow or shared disk need longer; "
+        "else read "
+        "what the (EngineCore) and (Worker) processes wrote last; while it waits, on that host: allaboard "
+        "diagnose",
+        sample="Timed out waiting for engine core processes to start. This is often caused by slow weight "
+        "loading for large models. Waited 600s",
+        near_miss="Waiting for 1 local, 0 remote core engine proc(s) to start.",
+        source="vLLM 0.11 to 0.33 (v1/engine/core_client.py)",
+    ),
+    KnownMistake(
+        pattern=r"current node timed out during startup|Failed to (?:start|connect to)(?: the)? GCS\b"
+        r"|(?i:(?:head )?node (?:temp_dir|session dir)) (?:was )?not found in NodeInfo"
+        r"|Session name \S{1,120} does not match persisted value|Can't find a `node_ip_address\.json`"
+        r"|Could not (?:read|find) '\w+' from GCS",
+        cause="Ray could not start its own servers on this host (gcs_server, raylet), or does not reach "
+        "those "
+        "of the head node",
+        fix="ray stop --force; tail -n 40 /tmp/ray/session_latest/logs/{{gcs_server,raylet}}.{{out,err}}; "
+        "df -h /tmp /dev/shm; ulimit -n -u   # then ray start --head anew; on other hosts ray status "
+        "--address HEAD:6379: the same version of Ray, and no old session",
+        sample="The current node timed out during startup. This could happen because some of the Ray "
+        "processes failed to startup.",
+        near_miss="The current node has not been updated within 30 seconds",
+        source="Ray 1.9 to 2.60 (_private/node.py)",
+    ),
+    KnownMistake(
+        pattern=r"Hostfile (?:contains (?:a bad entry|multiple entries|duplicate hosts)"
+        r"|is (?:empty or )?not formatted correctly)[^\n]{0,200}",
         cause="the hostfile has a line that the launcher cannot read; no rank was started",
         fix="each line of the hostfile: HOST slots=N; then allaboard check HOSTFILE",
         sample="Hostfile contains a bad entry: 10.0.0.8 lots=8, unable to proceed with launching",
         near_miss="Hostfile contains 4 entries",
+        source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
+    ),
+    KnownMistake(
+        pattern=r"(?P<what>Hostname '[^'\n]{1,200}' not found in hostfile"
+        r"|No slot '\w+' specified on host '[^'\n]{1,200}')",
+        cause="--include or --exclude names what the hostfile does not have: {what}; no rank was started",
+        fix="grep -n '' HOSTFILE   # its names and slots=N, letter by letter as in --include HOST:0,1@HOST2; "
+        "slots count from 0",
+        sample="Hostname 'gpu-7' not found in hostfile",
+        near_miss="Hostname 'gpu-7' found in hostfile",
         source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
     ),
     KnownMistake(

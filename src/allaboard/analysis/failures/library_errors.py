@@ -12,6 +12,7 @@ from typing import NamedTuple
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.library_error_causes import CAUSES
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.log_ends.telling_line import telling_part, with_telling_part
 from allaboard.facts import Frame, Raised, Who
 from allaboard.facts.outcome import Retry
@@ -23,7 +24,8 @@ _MACHINERY = re.compile(
     r"|/jax/_src/(?:distributed|xla_bridge|clusters/|pjit|interpreters/pxla|dispatch|compiler)"
     r"|/tensorflow(?:_core)?/python/(?:distribute|tpu|eager/context|client/session"
     r"|training/(?:server_lib|session_manager|monitored_session|supervisor|coordinator))"
-    r"|/run_config\.py|/accelerate/(?:state|commands)|/lightning\w*/(?:fabric|pytorch)/(?:strategies|plugins)/"
+    r"|/run_config\.py|/accelerate/(?:state|commands)|/lightning\w*/(?:fabric|pytorch)/(?:strategies"
+    r"|plugins)/"
     r"|/pytorch_lightning/(?:strategies|plugins)/|/ray/(?:train|_private)/|/mpi4py/"
     r"|/torch_xla/(?:distributed|core/xla_model|_internal)|/torch_npu/distributed/"
 )
@@ -170,6 +172,10 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
 
 def _generic_fix(raised: Raised) -> str:
     """Return what to do about an exception of which only its words are known."""
+    if stated := stated_remedy(raised.message):
+        return (
+            f"do what it says: {stated!r}; if that does not help, collect the logs of all members"
+        )
     first_line = raised.message.partition("\n")[0][:300]
     refused = _REFUSES.search(first_line) and not _TROUBLE.search(first_line)
     if refused and raised.where is not None and raised.type in ("RuntimeError", "OSError"):
@@ -232,6 +238,15 @@ def package_of(raised: Raised) -> str:
     innermost = _innermost_frame(raised)
     match = _PACKAGE.search(innermost.file.replace("\\", "/")) if innermost is not None else None
     return match[1] if match is not None else ""
+
+
+def refusing_library(raised: Raised) -> str:
+    """Return the package whose own line raised the exception, below the user's; "" if it was the user's or
+    the standard library's, or if the package is not known."""
+    innermost = raised.frames[0] if raised.frames else None
+    if innermost is None or innermost.is_user or innermost.is_standard_library:
+        return ""
+    return package_of(raised)
 
 
 def called_from(raised: Raised) -> str:

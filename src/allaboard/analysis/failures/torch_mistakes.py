@@ -13,14 +13,15 @@ _FITTING_ARGUMENTS = (
 _SIZES = (
     r"world[ _]size|(?:tensor|pipeline|context|expert|sequence|data|model)[ _-](?:model[ _-])?"
     r"parallel(?:[ _-]size)?|total_model_size|[tpd]p_size|nnodes|num_nodes|device[-_ ]count|local[-_]rank"
-    r"|number of (?:required )?(?:gpus|nodes|processes|devices)"
+    r"|number of (?:required )?(?:gpus|nodes|processes|devices)|num_stages"
 )
 _DIFFER = (
-    r"divisible|does not match|must match|must (?:be )?equal|to be the same as|must be (?:smaller|less)"
-    r"|exceeds?|is (?:larger|greater|bigger) than|is not equal"
+    r"divisible|divide|does not match|must match|(?:must|should) (?:be )?equal|to be the same as"
+    r"|exceeds?|(?:is|be) (?:larger|greater|bigger|smaller|less)\b|is not equal"
 )
 _SIZES_DIFFER = (
-    rf"(?i:(?P<what>[^\n]{{0,120}}\b(?:{_SIZES})\b[^\n]{{0,80}}?(?:{_DIFFER})\b[^\n]{{0,120}}))"
+    rf"(?i:(?P<what>[^\n]{{0,120}}(?:\b(?:{_SIZES})\b[^\n]{{0,80}}?(?:{_DIFFER})"
+    rf"|(?:{_DIFFER})\b[^\n]{{0,60}}?\b(?:{_SIZES}))\b[^\n]{{0,120}}))"
 )
 """Matches what a check says of two numbers of the launch that do not fit each other."""
 

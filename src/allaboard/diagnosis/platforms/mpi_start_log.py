@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.mpi_start_messages import MESSAGES, NO_FABRIC, UNREACHED_PMI
@@ -29,6 +30,19 @@ _HELP_REASON = re.compile(r"\n\s*\n(?P<reason>  \S[^\n]{3,120}(?:\n  -->[^\n]{1,
 _FATAL_FIX = (
     "read the log of that rank; does the network fail? fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi "
     "for one run; on Slingshot (cxi) FI_CXI_RX_MATCH_MODE=software; is one host in all such messages?"
+)
+_REFUSES = re.compile(
+    r"\b(?:invalid|must|null|negative|truncated|out of range|different processes|is not (?:a|committed|valid)"
+    r"|not (?:supported|implemented|initialized)|already called|datatype|aliased|mismatch\w*)\b",
+    re.IGNORECASE,
+)
+_OF_NETWORK = re.compile(
+    r"\b(?:OFI|UCX|fi_|ofi_|ucp?_|socket|connect|network|channel|endpoint)", re.IGNORECASE
+)
+_REFUSED_FIX = (
+    "MPI refuses the arguments of {call}: compare on that rank, and on those that it talks to, the "
+    "communicator, ranks, counts, types and buffers of the call   # mpi4py: comm.Get_rank(), buf.nbytes, "
+    "buf.dtype"
 )
 _ABORT_FIX = (
     "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught exception, for "
@@ -59,7 +73,7 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
         why = last_line[0].partition(": ")[2].strip() or match["what"].strip()
         ranks = {int(m["rank"]) for m in _FATAL.finditer(text) if m["call"] == match["call"]}
         says = f"{name_ranks(ranks)} ended in {match['call']}: {why[:160]}"
-        return (_heard(exhibit, match, says, _FATAL_FIX, int(match["rank"])),)
+        return (_heard(exhibit, match, says, _fatal_fix(match["call"], why), int(match["rank"])),)
     if match := MPI_ABORT.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"
         return (_heard(exhibit, match, says, _ABORT_FIX, int(match["rank"])),)
@@ -69,6 +83,13 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
         says = f"{match['what']} failed: {reason_text[:160]}"
         return (_heard(exhibit, match, says, _HELP_FIX, -1),)
     return ()
+
+
+def _fatal_fix(call: str, why: str) -> str:
+    """Return what to do about a call of MPI that failed on a rank for this reason."""
+    if _REFUSES.search(why) and not _OF_NETWORK.search(why):
+        return _REFUSED_FIX.format(call=call)
+    return "; ".join(filter(None, [advice_by_words(why), _FATAL_FIX]))
 
 
 def _heard(exhibit: Exhibit, match: re.Match[str], says: str, fix: str, rank: int) -> Heard:

@@ -26,6 +26,7 @@ from allaboard.analysis.log_ends.final_errors import (
     final_sentence,
     stated_failure,
 )
+from allaboard.analysis.log_ends.help_texts import final_help_text, help_text_advice
 from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
@@ -134,6 +135,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         _refused_connection(exhibit, text, lines)
         or _last_words(exhibit, text, lines)
         or _lost_store(exhibit, text, lines)
+        or _last_help_text(exhibit, lines)
         or _last_error(exhibit, text, lines)
         or _endless_wait(exhibit, lines)
         or _last_sentence(exhibit, text, lines)
@@ -201,6 +203,16 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     else:
         fix = record_advice(message, exhibit.host) or advice_of_line(message)
     return _heard(exhibit, number, lines[number].strip(), says, fix)
+
+
+def _last_help_text(exhibit: Exhibit, lines: list[str]) -> Heard | None:
+    """Return the first help text of Open MPI or PRRTE at the end of the log that reports a failure."""
+    help_text = final_help_text(lines)
+    if help_text is None or not _is_end(lines, help_text.last_line):
+        return None
+    says = f"MPI's launcher or library reports: {help_text.text[:200]}"
+    line = lines[help_text.first_line].strip()
+    return _heard(exhibit, help_text.first_line, line, says, help_text_advice(help_text))
 
 
 def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:

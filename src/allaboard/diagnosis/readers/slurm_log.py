@@ -96,6 +96,32 @@ MESSAGES = (
         source="its wording from the source of Slurm 19.05 to 25.05 (srun/launch.c)",
     ),
     KnownMessage(
+        key="srun: error: ",
+        pattern=r"srun: error: (?P<what>Cannot communicate with node"
+        r"|Aborting, can not test connection to node"
+        r"|Aborting, (?:step missing and io error|io error and missing step) on node"
+        r"|[^\n]{0,40}?aborting, io error with slurmstepd on node) (?P<host>[\w-]+(?:\.[\w-]+)*)",
+        rule="EXIT010",
+        says="srun lost node {host} while the step ran: {what} {host}",
+        fix="scontrol show node NAME; sacct -j JOB -o JobID,State,NodeList   # a mere number counts the "
+        "job's "
+        "nodes from 0: scontrol show hostnames NODELIST; start anew without it: --exclude=NAME",
+        proves_not="that the node is down: its slurmstepd may have been killed, or the network between them",
+        sample="srun: error: Aborting, io error and missing step on node 3",
+        source="its wording from the source of Slurm 17.11 to 26.05 (api/step_launch.c)",
+    ),
+    KnownMessage(
+        key="timeout waiting for task launch",
+        pattern=r"timeout waiting for task launch, started (?P<count>\d+) of (?P<many>\d+) tasks",
+        rule="JOIN001",
+        says="Slurm started only {count} of the {many} tasks before its time was over",
+        fix="srun -N NODES -n NODES --ntasks-per-node=1 hostname   # which node does not answer? Its slurmd, "
+        "prolog or shared file system is slow or down: scontrol show node NAME; without it: --exclude=NAME",
+        explains=("LOG012",),
+        sample="srun: error: timeout waiting for task launch, started 6 of 8 tasks",
+        source="its wording from the source of Slurm 2.3 to 26.05 (api/step_launch.c)",
+    ),
+    KnownMessage(
         key="Node failure on",
         pattern=r"srun: error: Node failure on (?P<host>[\w.,\[\]-]+)",
         rule="EXIT010",

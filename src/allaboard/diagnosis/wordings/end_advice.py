@@ -7,6 +7,7 @@ import signal
 
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import find_tasks
+from allaboard.diagnosis.wordings.slurm_reasons import slurm_advice
 
 COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 READ_LOG = (
@@ -27,19 +28,6 @@ _GPU_FAULT = re.compile(
     r"|uncorrectable (?:ECC|NVLink) error"
 )
 _GPU = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
-_STEP_REFUSED = re.compile(
-    r"^(?:srun|sbatch|salloc): (?:fatal: |error: )[^\n]*(?:More processors requested than permitted"
-    r"|Requested node configuration is not available|Memory required by task is not available"
-    r"|CPU count per node can not be satisfied|Requested nodes are busy|Invalid generic resource)"
-)
-"""What Slurm writes of a step that asks for more than its job has."""
-_NO_CONTROLLER = re.compile(
-    r"Socket timed out on send/recv|Unable to contact slurm controller|Zero Bytes were transmitted or "
-    r"received"
-)
-"""What Slurm's commands write if its controller does not answer."""
-
-
 _NAMED_MEMBER = re.compile(
     r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
 )
@@ -84,18 +72,8 @@ def launcher_advice(line: str) -> str:
     """Return what to do about this error of a launcher or a shell."""
     if "unrecognized arguments: --local" in line:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
-    if _STEP_REFUSED.search(line):
-        return (
-            "compare what srun asks for (-n, -N, -w, -c, --mem, --gres) with what the job has: scontrol "
-            "show job "
-            "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
-        )
-    if _NO_CONTROLLER.search(line):
-        return (
-            "scontrol ping; sdiag | head -20   # does Slurm's controller answer? It is down or too busy: "
-            "try again "
-            "later, with one job array in place of many calls; then tell who runs the cluster"
-        )
+    if advice := slurm_advice(line):
+        return advice
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
     if match := re.search(r"Could not resolve hostname ([^\s:]{1,255})", line):

@@ -78,7 +78,10 @@ LAUNCHER_LINES = (
         r"|Permission denied)|^(?:/\S*/)?env: |^(?:/\S*/)?python[\d.]*: (?:No module|can't "
         r"open|Error while)"
     ),
-    re.compile(r"^(?:srun|sbatch|salloc): (?:fatal: |error: (?:Unable|Invalid|Job|Requested))"),
+    re.compile(
+        r"^(?:srun|sbatch|salloc): (?:fatal: |error: (?:Unable|Invalid|Job|Requested"
+        r"|Application launch|Batch job submission|task \d+ launch))"
+    ),
     re.compile(
         r"\b(?:OOMKilled|CrashLoopBackOff|ErrImagePull|ImagePullBackOff)\b|OCI runtime \w+ failed"
     ),
