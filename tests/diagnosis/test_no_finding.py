@@ -170,7 +170,7 @@ def test_a_thread_that_keeps_a_process_at_its_end_is_named() -> None:
     thread = Frame("/home/u/log.py", 12, "run", "row = self.q.get()")
     answer = at_end(THREADS_END, threads=(thread,), launched=True)
     assert answer.conclusion == (
-        "waiting: worker 0 is at its end, and waits for its other threads (log.py:12 in run); end the thread "
+        "waiting: worker 0 is at its end, and waits for its other threads (log.py:12 in run): end the thread "
         "that is at /home/u/log.py:12 (send it what ends its loop), or start it with daemon=True"
     )
     assert answer.missing == (
@@ -186,7 +186,7 @@ def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
     assert answer.conclusion.startswith(
         "waiting: worker 0 is at its end, and waiting until somebody reads"
     )
-    assert "before it waits for their end (join)" in answer.conclusion
+    assert "before waiting for its end (join)" in answer.conclusion
     assert at_end(FEEDER[0], OWN).conclusion.startswith("no finding: ")
 
 

@@ -193,6 +193,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     unread_child: int = 0
     """Pid of the child process that waits to write into a full pipe which only this process can read; 0 for
     none, and if it was not so at the last samples."""
+    idle_pool: int = 0
+    """Processes of its pool (multiprocessing) if it waits for a result while all of them wait for a task, at
+    the last two samples of them; else 0."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

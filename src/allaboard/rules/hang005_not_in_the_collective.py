@@ -231,6 +231,10 @@ _FROM_CHILD = sample_stack(
     Frame("/usr/lib/python3.11/multiprocessing/queues.py", 103, "get"),
     USER,
 )
+_POOL = msgspec.structs.replace(
+    sample_stack(_WAIT, Frame("/usr/lib/python3.11/multiprocessing/pool.py", 768, "wait"), USER),
+    idle_pool=2,
+)
 _CHILD_ENDED = msgspec.structs.replace(_FROM_CHILD, children=((4711, ENDED_CHILD),))
 _CHILD_LIVES = msgspec.structs.replace(
     _FROM_CHILD, children=((4711, ENDED_CHILD), (4712, "python train.py"))
@@ -253,6 +257,11 @@ RULE = Rule(
             stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
             "process 4711, which might have sent it, has ended; the others wait for it",
+        ),
+        "a process of a worker's pool was lost, and the others have nothing to do": (
+            stalled_job(waiting_member(0), sample_member(1, stack=_POOL), waiting_member(2)),
+            "worker 1 is waiting for the answer of another process at train.py:41 in train; all 2 processes "
+            "of its pool wait for a task: the one that it waits for is lost; the others wait for it",
         ),
         "a worker sleeps while it holds a file lock for which the others wait": (
             stalled_job(
@@ -362,6 +371,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a process of a worker's pool is at work": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=msgspec.structs.replace(_POOL, idle_pool=0)),
+            waiting_member(2),
+        ),
         "a worker sleeps while another waits for a file lock that no worker holds": stalled_job(
             sample_member(0, stack=sample_stack(_SLEEP, USER)),
             sample_member(1, stack=sample_stack(_FLOCK, USER)),

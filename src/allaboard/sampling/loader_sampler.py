@@ -1,9 +1,10 @@
-"""Samples the processes that load the data of a rank that waits for it: where they are in the user's code."""
+"""Samples processes that a waiting rank has started: those that load its data, and those of a pool."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from time import monotonic
 
 from allaboard.analysis.stacks.loader_stack import own_frame_of_loader
@@ -12,6 +13,8 @@ from allaboard.hosts import proc, rank_processes
 
 MAX_SAMPLED_LOADERS = 8
 """Processes of one rank that are sampled: each takes a py-spy."""
+POOL_RESAMPLE_S = 1.2
+"""The same for the processes of a pool: two samples must agree."""
 RESAMPLE_S = 3.0
 """Seconds until a rank's processes are sampled again: they stand still while the rank waits."""
 Spy = Callable[[int], Awaitable[tuple[tuple[Frame, ...], str]]]
@@ -31,9 +34,32 @@ class LoaderSampler:
         Processes that wait for work, or that run (they are not stuck), are left out. Empty if they were
         sampled a moment ago.
         """
+        stacks = await self._stacks_of_children(pid, RESAMPLE_S)
+        places = ((child, own_frame_of_loader(frames)) for child, frames in stacks or ())
+        return tuple((child, frame) for child, frame in places if frame is not None)
+
+    async def count_idle_pool(self, pid: int) -> int:
+        """Return how many processes the pool of a rank has, if every one waits for a task; 0 if one is at
+        work, or there is none; -1 if they were sampled a moment ago."""
+        below = proc.descendants_of(pid)
+        children = [stat for stat in below.values() if stat.ppid == pid and stat.state != "Z"]
+        if len(children) > MAX_SAMPLED_LOADERS or any(stat.state == "R" for stat in children):
+            return 0
+        stacks = await self._stacks_of_children(pid, POOL_RESAMPLE_S)
+        if stacks is None:
+            return -1
+        if not all(frames for _, frames in stacks):
+            return 0
+        in_pool = [frames for _, frames in stacks if any(map(_is_pool_loop, frames))]
+        return len(in_pool) if all(map(_waits_for_task, in_pool)) else 0
+
+    async def _stacks_of_children(
+        self, pid: int, resample_s: float
+    ) -> list[tuple[int, tuple[Frame, ...]]] | None:
+        """Return the stacks of the rank's idle Python children; None if they were sampled a moment ago."""
         now = monotonic()
-        if now - self._sampled_at.get(pid, -RESAMPLE_S) < RESAMPLE_S:
-            return ()
+        if now - self._sampled_at.get(pid, -resample_s) < resample_s:
+            return None
         self._sampled_at[pid] = now
         children = [
             child
@@ -43,8 +69,17 @@ class LoaderSampler:
             and rank_processes.is_python(child, proc.command_line(child))
         ][:MAX_SAMPLED_LOADERS]
         stacks = await asyncio.gather(*(self._spy(child) for child in children))
-        places = (
-            (child, own_frame_of_loader(frames))
-            for child, (frames, _) in zip(children, stacks, strict=True)
-        )
-        return tuple((child, frame) for child, frame in places if frame is not None)
+        return [(child, frames) for child, (frames, _) in zip(children, stacks, strict=True)]
+
+
+def _is_pool_loop(frame: Frame) -> bool:
+    return frame.function == "worker" and frame.file.endswith("multiprocessing/pool.py")
+
+
+def _waits_for_task(frames: tuple[Frame, ...]) -> bool:
+    """Return True if a process of a pool is between two tasks: it reads its queue, or waits to read it."""
+    inside = takewhile(lambda frame: not _is_pool_loop(frame), frames)
+    outermost = list(inside)[-1:]
+    return any(
+        f.function == "get" and f.file.endswith("multiprocessing/queues.py") for f in outermost
+    )

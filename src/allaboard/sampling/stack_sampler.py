@@ -15,6 +15,7 @@ from typing import IO
 
 import msgspec
 
+from allaboard.analysis.stacks.external_wait import awaits_pool
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
@@ -115,6 +116,7 @@ async def sample_or_reason(
         loaders=await loaders.sample_loaders(pid)
         if loaders is not None and spot is Spot.DATA
         else (),
+        idle_pool=await _idle_pool(pid, [frames, *other_threads], loaders),
         awaited_pids=_awaited_pids(pid, frames),
         awaited_end=awaited_end(pid),
         unread_child=child_at_full_pipe(pid, below) if spot is Spot.CHILD else 0,
@@ -124,6 +126,19 @@ async def sample_or_reason(
         else (),
     )
     return sample, "" if frames else trouble or "py-spy: no Python frames"
+
+
+async def _idle_pool(
+    pid: int, stacks: list[tuple[Frame, ...]], loaders: LoaderSampler | None
+) -> int | None:
+    """Return how many processes of its pool are idle, all of them, while it waits for a result; 0 if a thread
+    of the program may still make tasks; None if that is not sampled now."""
+    if loaders is None or not awaits_pool(stacks[0]):
+        return None
+    if other_user_frames(stacks):
+        return 0
+    count = await loaders.count_idle_pool(pid)
+    return None if count < 0 else count
 
 
 def _awaited_pids(pid: int, frames: tuple[Frame, ...]) -> tuple[int, ...]:

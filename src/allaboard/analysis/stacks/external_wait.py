@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 
 from allaboard.facts import Frame
 
@@ -33,6 +34,15 @@ _EXTERNAL_WAIT_LINE = re.compile(
     r"\.(recv|recv_into|recv_bytes|recvfrom|accept|readline|to_here)\s*\(|\bselect\.select\s*\(|\bos\.read\s*\("
 )
 """Source line of a user's frame that waits in C, where no frame of its own is left."""
+
+
+def awaits_pool(frames: tuple[Frame, ...]) -> bool:
+    """Return True if the user's own code waits here for the result of a pool of multiprocessing."""
+    inside = takewhile(lambda frame: not frame.is_user, frames)
+    return any(
+        f.function in ("wait", "get", "next") and f.file.endswith("multiprocessing/pool.py")
+        for f in inside
+    )
 
 
 def is_external_wait(frames: tuple[Frame, ...]) -> bool:

@@ -1,4 +1,5 @@
-"""Members that wait for an answer of processes that they have started, all of which have ended."""
+"""Members that wait for an answer of processes that they have started, all of which have ended, or wait for
+tasks themselves."""
 
 from __future__ import annotations
 
@@ -25,8 +26,22 @@ def ended_children(member: Member) -> tuple[int, ...]:
     return ended if from_child and len(ended) == len(stack.children) else ()
 
 
+def answer_is_lost(member: Member) -> bool:
+    """Return True if nobody is left who could send what the member waits for."""
+    return bool(ended_children(member)) or _idle_pool(member) > 0
+
+
+def _idle_pool(member: Member) -> int:
+    return member.stack.idle_pool if member.stack is not None else 0
+
+
 def ended_child_clause(member: Member) -> str:
     """Return "its child process 4711, which might have sent it, has ended"; "" if that is not so."""
+    if count := _idle_pool(member):
+        return (
+            f"{'all ' if count > 1 else ''}{count} process{'es' * (count > 1)} of its pool "
+            f"{'wait' if count > 1 else 'waits'} for a task: the one that it waits for is lost"
+        )
     ended = ended_children(member)
     if not ended:
         return ""
@@ -37,6 +52,11 @@ def ended_child_clause(member: Member) -> str:
 
 def ended_child_advice(member: Member, frame: Frame) -> str:
     """Return where to look for why a child ended before it had sent all; "" if none did."""
+    if _idle_pool(member):
+        return (
+            "see whether a process of the pool was killed (dmesg -T | grep -i oom): Pool starts another one "
+            "and never answers; concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool instead"
+        )
     if not ended_children(member):
         return ""
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread
-from allaboard.analysis.stalls.ended_child import ended_children
+from allaboard.analysis.stalls.ended_child import answer_is_lost
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
 from allaboard.analysis.stalls.input_generator import member_at_stuck_generator
 from allaboard.analysis.stalls.stall import (
@@ -83,12 +83,12 @@ def awaits_outside_answer(member: Member) -> bool:
     """Return True if this member waits for the answer of a process outside the job, itself or in a thread.
 
     Return False where there is a better explanation of the wait: a thread of it that died of an exception, a
-    child process that is stopped or was killed, children all of which have ended, or a collective (which a
-    framework may call in a thread).
+    child process that is stopped or was killed, children that can send no answer any more, or a collective
+    (which a framework may call in a thread).
     """
     if member.stack is None or ended_thread(member) is not None or member_waits_for_peers(member):
         return False
-    if member.stack.stopped or killed_child_evidence(member) or ended_children(member):
+    if member.stack.stopped or killed_child_evidence(member) or answer_is_lost(member):
         return False
     # A member that joins its own thread is at a lock; the sampler notes if that thread asks outside.
     position = classify_stack(member.stack)

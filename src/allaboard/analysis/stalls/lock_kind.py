@@ -60,7 +60,10 @@ def left_threads(member: Member) -> tuple[Frame, ...]:
 
 
 def left_threads_clause(member: Member) -> str:
-    """Return for what its interpreter waits, with these places; "" if there are none."""
+    """Return for what its interpreter waits, with these places; "" if it is not at its end, or they were not
+    seen."""
+    if describe_wait(member.stack) == UNREAD_QUEUE:
+        return UNREAD_QUEUE
     places = ", ".join(map(str, left_threads(member)))
     return f"at its end, and waits for its other threads ({places})" if places else ""
 
@@ -68,6 +71,10 @@ def left_threads_clause(member: Member) -> str:
 def left_threads_advice(member: Member) -> str:
     """Return what to do about them, "" if there are none. A daemon among them does not keep the process, but
     neither can it be told from the others."""
+    if describe_wait(member.stack) == UNREAD_QUEUE:
+        return (
+            "in the process that has started it, read the queue before waiting for its end (join)"
+        )
     frames = left_threads(member)
     if not frames:
         return ""

@@ -99,7 +99,13 @@ class StackSamples:
             unread_child=newest.unread_child
             if all(s.unread_child == newest.unread_child for s in samples[-3:])
             else 0,
+            idle_pool=_idle_pool(samples),
         )
+
+
+def _idle_pool(samples: list[StackSampled]) -> int:
+    counts = [s.idle_pool for s in samples if s.idle_pool is not None][-2:]
+    return counts[-1] if len(counts) == 2 and all(counts) else 0
 
 
 def _innermost_line(frames: tuple[Frame, ...]) -> tuple[str, int]:

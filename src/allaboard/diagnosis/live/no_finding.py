@@ -10,7 +10,6 @@ from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.lock_kind import (
-    UNREAD_QUEUE,
     describe_wait,
     left_threads_advice,
     left_threads_clause,
@@ -89,18 +88,16 @@ def _why_nothing(
 
 def _describe_kept(members: Sequence[Member]) -> str:
     """Return what keeps processes that have done their work, if all of them have; and what to do."""
-    unread = [m for m in members if describe_wait(m.stack) == UNREAD_QUEUE]
-    kept = [m for m in members if left_threads_clause(m)]
-    if not members or len(unread) + len(kept) < len(members):
+    if not members or not all(map(left_threads_clause, members)):
         return ""
-    clauses = [f"{m.who.name} is {left_threads_clause(m)}; {left_threads_advice(m)}" for m in kept]
-    if unread:
-        verb = "are" if len(unread) > 1 else "is"
-        clauses.append(
-            f"{name_first_members(unread)} {verb} {UNREAD_QUEUE}; who has started them has to read the queue "
-            "before it waits for their end (join)"
-        )
-    return "; ".join(clauses[:MAX_SHOWN_PEERS])
+    by_clause: dict[str, list[Member]] = {}
+    for member in members:
+        by_clause.setdefault(left_threads_clause(member), []).append(member)
+    return "; ".join(
+        f"{name_first_members(alike)} {'are' if alike[1:] else 'is'} {clause}: "
+        f"{left_threads_advice(alike[0])}"
+        for clause, alike in by_clause.items()
+    )
 
 
 def _describe_left_session(members: Sequence[Member]) -> str:
