@@ -167,3 +167,27 @@ def test_ranks_by_the_word_in_which_commands_differ() -> None:
     assert ranks_by_differing_word(commands("3", "7")) == []
     assert ranks_by_differing_word(commands("a", "b")) == []
     assert ranks_by_differing_word(commands("1", "1")) == []
+
+
+def test_a_server_that_a_rank_has_started_is_none() -> None:
+    """It has inherited the rank's variables, listens, and another rank asks it."""
+    listens = Socket("127.0.0.1:700", "0.0.0.0:0", "LISTEN")
+    first = process(10, variables=env(0), links=((1, 2),))
+    asking = process(11, variables=env(1), links=((2, 1), (9, 700)))
+
+    def ranks(*links: tuple[int, int], rank: int = 0, parent: TrainingProcess = first) -> list[int]:
+        server = process(12, parent=10, variables=env(rank), links=((700, 9), *links))
+        server = server._replace(sockets=(listens, *server.sockets))
+        return [p.pid for p in select_ranks([parent, asking, server], {})]
+
+    assert ranks() == [10, 11]
+    assert ranks((701, 800)) == [10, 11], "a connection to somewhere else"
+    assert ranks((3, 4), rank=1) == [10, 11, 12], "a number of its own"
+    # What has connected to another rank by itself takes part, as behind a wrapper of its own number.
+    asked = asking._replace(
+        sockets=(*asking.sockets, Socket("127.0.0.1:6", "127.0.0.1:5", "ESTAB"))
+    )
+    server = process(12, parent=10, variables=env(0), links=((700, 9), (5, 6)))
+    server = server._replace(sockets=(listens, *server.sockets))
+    assert [p.pid for p in select_ranks([first, asked, server], {})] == [10, 11, 12]
+    assert ranks(parent=first._replace(sockets=())) == [10, 11, 12], "its parent only waits for it"

@@ -192,9 +192,10 @@ def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
 
 def test_who_holds_the_other_end_of_a_connection_is_named() -> None:
     end = Socket("127.0.0.1:5", "127.0.0.1:50077", "ESTAB")
+    store = Socket("127.0.0.1:6", "127.0.0.1:1", "ESTAB")
     held = Awaited(local=end.local, remote=end.remote, pids=(77,), programs=("serve.py",))
     grpc = Frame("/v/lib/python3.11/site-packages/grpc/_channel.py", 1160, "_blocking")
-    text = of_two(grpc, OWN, sockets=(end,), connected=(held,))
+    text = of_two(grpc, OWN, sockets=(store, end), connected=(held,))
     assert "it is connected to 127.0.0.1:50077 (pid 77 serve.py), which is no rank" in text
 
 

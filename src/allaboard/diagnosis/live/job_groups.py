@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -110,10 +110,13 @@ def select_ranks(
     """Return the processes of a job that may be its ranks: no launchers, and no helpers of a rank."""
     by_pid = {p.pid: p for p in job}
     candidates = {p.pid for p in job if role_of(p, probes) in ("", *POOL_WORKERS)}
+    owners = {(p.network, s.local, s.remote): p.pid for p in job for s in p.sockets}
     return [
         p
         for p in job
-        if p.pid in candidates and not _is_helper(p, by_pid.get(p.ppid), candidates, probes)
+        if p.pid in candidates
+        and not _is_helper(p, by_pid.get(p.ppid), candidates, probes)
+        and not _serves_its_parent(p, by_pid.get(p.ppid), owners, probes)
     ]
 
 
@@ -145,6 +148,28 @@ def _is_helper(
         return False
     inherited = {(s.local, s.remote) for s in parent.sockets}
     return all((s.local, s.remote) in inherited for s in process.sockets)
+
+
+def _serves_its_parent(
+    process: TrainingProcess,
+    parent: TrainingProcess | None,
+    owners: Mapping[tuple[str, str, str], int],
+    probes: Mapping[int, Probe],
+) -> bool:
+    """Return True for a server that a rank has started, and that has inherited its number: the rank itself is
+    connected to others of the job, and its child to none of them, unless they have connected to it."""
+    if parent is None or rank_of(process, probes) != rank_of(parent, probes):
+        return False
+
+    def peers(of: TrainingProcess, served: Collection[str] = ()) -> set[int]:
+        return {
+            owners.get((of.network, s.remote, s.local), 0)
+            for s in of.sockets
+            if s.state == "ESTAB" and s.local.rpartition(":")[2] not in served
+        } - {0, process.pid, parent.pid}
+
+    ports = {s.local.rpartition(":")[2] for s in process.sockets if s.state == "LISTEN"}
+    return bool(ports and peers(parent)) and not peers(process, ports)
 
 
 def rank_of(process: TrainingProcess, probes: Mapping[int, Probe]) -> int:

@@ -187,11 +187,14 @@ def _describe_wait(member: Member, ranks: Sequence[Present]) -> str:
         return str(activity)
     own_ends = {s.local for p in ranks for s in p.sockets}
     process = next(p for p in ranks if p.member.event_key == member.event_key)
+    store_port = process.stated.get("MASTER_PORT", "")
     holders = {c.remote: _name_holder(c) for c in process.connected}
     peers = dict.fromkeys(
         s.remote + holders.get(s.remote, "")
         for s in process.sockets
-        if s.state == "ESTAB" and s.remote not in own_ends
+        if s.state == "ESTAB"
+        and s.remote not in own_ends
+        and s.remote.rpartition(":")[2] != store_port  # who serves the store answers at once
     )
     shown = ", ".join(list(peers)[:MAX_SHOWN_PEERS])
     return f"{activity}" + (f"; it is connected to {shown}, which is no rank" if shown else "")
