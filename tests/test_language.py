@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from allaboard.rules.engine.catalogue import load_catalogue
+
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
 VAGUE = frozenset(
@@ -104,5 +106,17 @@ def test_exceptions_end_in_error() -> None:
     assert wrong == []
 
 
+def test_titles_of_examples_say_the_situation() -> None:
+    """Readers of a rule's page do not see an example's facts: one or two words cannot describe them."""
+    short = [
+        f"{e.code}: {title}"
+        for e in load_catalogue().entries
+        for title in (*e.rule.fires_on, *e.rule.silent_on)
+        if len(title.split()) < MIN_TITLE_WORDS
+    ]
+    assert short == []
+
+
 VAGUE_SHARE = 0.01
 FRAGMENT_SHARE = 0.02
+MIN_TITLE_WORDS = 3
