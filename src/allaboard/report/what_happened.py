@@ -90,7 +90,7 @@ def _progress(snapshot: Snapshot) -> str:
     run = snapshot.run
     if not run.step_highest:
         came = f"{run.ready} of {run.world_size} ranks were ready" if run.ready else ""
-        return f"No step was done{f'; {came}' if came else ''}."
+        return f"No training step was seen{f'; {came}' if came else ''}."
     steps = f"{run.step}" if run.step == run.step_highest else f"{run.step} to {run.step_highest}"
     clauses = [f"It did {steps} steps"]
     if run.step_s:
