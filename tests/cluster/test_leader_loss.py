@@ -70,7 +70,7 @@ def test_a_leader_that_dies_is_reported_once() -> None:
     (end,) = asyncio.run(_ends("dies"))
     assert (end.leader, end.roster.term, end.met_host) == (CONTACT, 1, "127.0.0.1")
     assert [a.session for a in end.roster.agents] == ["s0", "s1"]
-    assert end.how.startswith("it ended without a goodbye (")
+    assert end.how.startswith("it ended without signing off (")
 
 
 @pytest.mark.parametrize("leader_acts", ["leaves", "is left"])
@@ -96,7 +96,7 @@ async def _check(address: str) -> list[LeaderLoss | None]:
     contact = AgentContact(host="h0", rank=0, session="s0", address=address)
     roster = LeaderRoster(term=1, agents=(contact,))
     succession = Succession(role, ports, may_succeed=True)
-    succession.begin(StreamEnd(roster, "127.0.0.1", 5.0, "it ended without a goodbye"))
+    succession.begin(StreamEnd(roster, "127.0.0.1", 5.0, "it ended without signing off"))
     reports: list[LeaderLoss | None] = []
     try:
         async with asyncio.timeout(20):

@@ -258,7 +258,7 @@ class Follower:
         if leader is None or self._roster is None or self.is_done:
             return
         reason = getattr(error, "strerror", None)
-        how = f"it ended without a goodbye ({reason.lower() if reason else 'closed by the other end'})"
+        how = f"it ended without signing off ({reason.lower() if reason else 'closed by the other end'})"
         if isinstance(error, ForgedMessageError):
             how = f"a message was not obeyed, since {error}"
         self._on_leader_lost(StreamEnd(self._roster, self._met_host, time.monotonic(), how))

@@ -271,7 +271,7 @@ class Leader:
         self.step_down()
 
     def step_down(self) -> None:
-        """Close the port and every stream without a goodbye: those that follow look for the next leader."""
+        """Close the port and every stream without signing off: those that follow look for the next leader."""
         self.listener.close()
         if self._wake_timer is not None:
             self._wake_timer.cancel()

@@ -70,7 +70,7 @@ class Succession:
         """Sentences about changes of the leader, until they are shown."""
 
     def begin(self, end: StreamEnd) -> None:
-        """Search, since the connection to the leader has ended without a goodbye."""
+        """Search, since the connection to the leader has ended without signing off."""
         self._losses += 1
         self.is_open = True
         self._ports.mark_leaderless(self._may_succeed)

@@ -88,7 +88,7 @@ def _answers(loss: LeaderLoss) -> str:
 
 
 _PEER = ("RuntimeError", "Connection closed by peer [10.0.0.2]:18334")
-_HOW = "it ended without a goodbye (closed by the other end)"
+_HOW = "it ended without signing off (closed by the other end)"
 
 
 def _loss(answer: Answer | None = Answer.REFUSED) -> LeaderLoss:

@@ -65,7 +65,7 @@ def check(view: JobView) -> Iterator[Claim]:
             *((Evidence(f"{steps} steps were done", "black box"),) if steps else ()),
         ),
         fix="sbatch --time=... with more time; or #SBATCH --signal=USR1@120, save a checkpoint on SIGUSR1, "
-        "and go on in a next job",
+        "and go on from it in the next job",
         severity=Severity.WARNING,
         since=limit_at,
     )
@@ -100,7 +100,7 @@ def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
             Evidence(f"{name} came {left_s:.0f} s before the limit", "SLURM_JOB_END_TIME"),
             *((Evidence(f"{steps} steps were done", "black box"),) if steps else ()),
         ),
-        fix=f"signal.signal(signal.{name}, save)   # in the script; and go on in a next job"
+        fix=f"signal.signal(signal.{name}, save)   # in the script; the next job goes on from what it saved"
         if killed
         else "let the next job go on from the checkpoint; exit code 0 if the script has saved one",
         severity=Severity.WARNING,

@@ -5,14 +5,14 @@ that the driver refuses makes PyTorch wait for the GPU, give all cached blocks b
 (`num_alloc_retries`). Reported are three or more such retries in the last minute that go on. A few during the
 first steps (cuDNN tries its algorithms) or for one long sequence are not. After a retry, only blocks
 that tensors partly use remain reserved: if much more is reserved than tensors ever used at a time, the memory
-is fragmented ("in pieces").
+is fragmented.
 
 ## Why it matters
 Each retry stops this rank's GPU for as long as it takes to free and allocate memory, and all ranks wait for
 it. The next larger batch may end the job with `CUDA out of memory`.
 
 ## What to do
-A smaller batch on each rank, gradient accumulation or activation checkpointing. If memory is in pieces,
+A smaller batch on each rank, gradient accumulation or activation checkpointing. If memory is fragmented,
 `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` before the start; batches of differing sizes (padding to
 the longest) cause most of it. `torch.cuda.memory_summary()` shows the blocks.
 """
@@ -45,7 +45,7 @@ MIN_RETRIES = 3.0
 MIN_SPAN_S = 20.0
 """... measured over so many seconds at least."""
 MIN_UNUSABLE_SHARE = 0.2
-"""Share of the reserved memory that tensors never held at a time from which memory counts as in pieces."""
+"""Share of the reserved memory that tensors never held at a time from which memory counts as fragmented."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -67,11 +67,11 @@ def _goes_on(use: Use) -> bool:
 
 
 def _claim(member: Member, use: Use, memory: DeviceMemory) -> Claim:
-    in_pieces = memory.unusable_nbytes >= MIN_UNUSABLE_SHARE * memory.reserved_nbytes > 0
-    why = "memory in pieces" if in_pieces else "memory that is full"
+    is_fragmented = memory.unusable_nbytes >= MIN_UNUSABLE_SHARE * memory.reserved_nbytes > 0
+    why = "fragmented memory" if is_fragmented else "memory that is full"
     advice = (
         "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True   # before the start; else a smaller batch"
-        if in_pieces
+        if is_fragmented
         else "use a smaller batch on each rank, gradient accumulation or activation checkpointing"
     )
     return Claim(
@@ -130,7 +130,7 @@ RULE = Rule(
         ),
         "six retries in a minute, and tensors never filled a third of the reserved memory": (
             _example(peak_gb=52.0),
-            "worker 1 had to ask its GPU for memory again about 6 times in 60 s: memory in pieces",
+            "worker 1 had to ask its GPU for memory again about 6 times in 60 s: fragmented memory",
         ),
     },
     silent_on={

@@ -65,7 +65,8 @@ MESSAGES = (
     _cancellation(
         "TIME LIMIT",
         "Slurm ended the job at its time limit",
-        "ask for more time (--time), or save checkpoints and go on in a next job (#SBATCH --signal=USR1@120)",
+        "ask for more time (--time), or save checkpoints and go on from them in the next job "
+        "(#SBATCH --signal=USR1@120)",
         ended_wait=True,
     ),
     _cancellation(
@@ -180,7 +181,7 @@ MESSAGES = (
         "job killed: walltime",
         r"PBS: job killed: walltime \d+ exceeded limit \d+",
         "PBS",
-        "ask for more time (-l walltime=), or save checkpoints and go on in a next job",
+        "ask for more time (-l walltime=), or save checkpoints and go on from them in the next job",
         "=>> PBS: job killed: walltime 3611 exceeded limit 3600",
         "its wording from the sources of OpenPBS and Torque (resmom)",
     ),
@@ -188,7 +189,7 @@ MESSAGES = (
         "TERM_RUNLIMIT",
         r"TERM_RUNLIMIT: job killed after reaching LSF run time limit",
         "LSF",
-        "ask for more time (bsub -W), or save checkpoints and go on in a next job",
+        "ask for more time (bsub -W), or save checkpoints and go on from them in the next job",
         "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
         "its wording from LSF's documents (bhist, termination reasons)",
     ),
@@ -197,7 +198,7 @@ MESSAGES = (
         r"\bDeadlineExceeded\b[^\n]{0,60}(?:Job|Pod) was active (?:on the node )?longer than "
         r"(?:the )?specified deadline",
         "Kubernetes",
-        "raise activeDeadlineSeconds of the job, or save checkpoints and go on in a next job",
+        "raise activeDeadlineSeconds of the job, or save checkpoints and go on from them in the next job",
         "Warning  DeadlineExceeded  1m  job-controller  Job was active longer than specified deadline",
         "its wording from the source of Kubernetes (job controller, kubelet's active_deadline)",
     ),
