@@ -36,25 +36,25 @@ def lock_waits(text: str | None = None, members: Collection[int] = ()) -> tuple[
             holders.setdefault(number, []).append(pid)
             if match[3] == "WRITE" and pid > 0:
                 writers[inode].add(pid)
-    known = tuple(
+    kernel_waits = tuple(
         LockWait(pid, tuple(holders.get(number, ())), _path(pid, inode))
         for pid, number, inode in waits
     )
-    waiters = {w.waiter for w in known}
-    return (*known, *_polled(writers, [m for m in members if m not in waiters]))
+    waiters = {w.waiter for w in kernel_waits}
+    return (*kernel_waits, *_polled(writers, [m for m in members if m not in waiters]))
 
 
 def _polled(writers: dict[int, set[int]], members: Collection[int]) -> Iterator[LockWait]:
     """Yield for each of these processes the one lock that it may be asking for: of a file that it has open,
     or else the only one that the others hold. A library may close the file between two questions."""
     for pid in members if writers else ():
-        held = {inode: pids for inode, pids in writers.items() if pid not in pids}
-        opened = _open_files(pid, held)
+        locked_by = {inode: pids for inode, pids in writers.items() if pid not in pids}
+        opened = _open_files(pid, locked_by)
         if not opened:
-            held = {inode: pids for inode, pids in held.items() if pids & set(members)}
-        inodes = list(opened or held)
+            locked_by = {inode: pids for inode, pids in locked_by.items() if pids & set(members)}
+        inodes = list(opened or locked_by)
         if len(inodes) == 1:
-            pids = tuple(sorted(held[inodes[0]]))
+            pids = tuple(sorted(locked_by[inodes[0]]))
             path = opened.get(inodes[0]) or _path(pids[0], inodes[0])
             yield LockWait(pid, pids, path, polls=True, has_open=bool(opened))
 

@@ -44,7 +44,7 @@ from allaboard.analysis.stalls.dead_threads import (
 from allaboard.analysis.stalls.ended_child import ended_child_advice, ended_child_clause
 from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.lock_holder import find_lock_holder
-from allaboard.analysis.stalls.lock_kind import describe_wait
+from allaboard.analysis.stalls.lock_kind import describe_wait, event_loop_advice
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
     JITTED_NOTE,
@@ -177,6 +177,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         or dead_thread_advice(member, frame)
         or ended_child_advice(member, frame)
         or awaited_end_advice((member,))
+        or event_loop_advice(member)
         or command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + f"   # then {frame_to_check.file}:{frame_to_check.line}",
         severity=Severity.WARNING,
@@ -235,6 +236,11 @@ _POOL = msgspec.structs.replace(
     sample_stack(_WAIT, Frame("/usr/lib/python3.11/multiprocessing/pool.py", 768, "wait"), USER),
     idle_pool=2,
 )
+_LOOP = sample_stack(
+    Frame("/usr/lib/python3.11/selectors.py", 468, "select"),
+    Frame("/usr/lib/python3.11/asyncio/base_events.py", 1884, "_run_once"),
+    USER,
+)
 _CHILD_ENDED = msgspec.structs.replace(_FROM_CHILD, children=((4711, ENDED_CHILD),))
 _CHILD_LIVES = msgspec.structs.replace(
     _FROM_CHILD, children=((4711, ENDED_CHILD), (4712, "python train.py"))
@@ -257,6 +263,16 @@ RULE = Rule(
             stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
             "process 4711, which might have sent it, has ended; the others wait for it",
+        ),
+        "a worker has waited in its event loop for a minute": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_LOOP),
+                waiting_member(2),
+                progress_at=30.0,
+            ),
+            "worker 1 is waiting in its event loop, for an answer or for a task of its own at train.py:41 in "
+            "train; the others wait for it",
         ),
         "a process of a worker's pool was lost, and the others have nothing to do": (
             stalled_job(waiting_member(0), sample_member(1, stack=_POOL), waiting_member(2)),

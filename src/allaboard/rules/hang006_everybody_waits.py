@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import msgspec
@@ -113,14 +113,15 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         )
         + awaited_end_evidence(mutual_wait.waiting)
         + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
-        fix=OWN_PORT_ADVICE if again else _fix(mutual_wait, differ),
+        fix=OWN_PORT_ADVICE if again else _fix(mutual_wait, outliers if differ else ()),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stalled_since(view),
     )
 
 
-def _fix(mutual_wait: MutualWait, differ: bool) -> str:
-    """Return advice that fits the calls in which they wait."""
+def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
+    """Return advice that fits the calls in which they wait. ``outliers``: those at the rarest place, all if
+    no place is rarer, () if all are at one."""
     calls = {_call_name(m) for m in mutual_wait.waiting}
     if calls <= RECEIVES:
         return (
@@ -148,10 +149,9 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
             "give the thread that calls collectives besides the main thread a group of its own "
             "(dist.new_group): in a shared group, the order of two threads' calls can differ between ranks"
         )
-    own_advice = _advice_on_own_collective(mutual_wait) if differ else ""
-    if own_advice:
-        return own_advice
-    if differ:
+    if outliers and (advice := _advice_on_own_collective(outliers, mutual_wait.waiting)):
+        return advice
+    if outliers:
         return "look for a collective that only some ranks call or call in another order"
     if advice := awaited_end_advice(mutual_wait.waiting):
         return advice
@@ -171,18 +171,28 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
     )
 
 
-def _advice_on_own_collective(mutual_wait: MutualWait) -> str:
-    """Return what to do about a collective that a framework calls by itself; "" if none of them is in one."""
-    for member in mutual_wait.waiting:
-        own_collective = (
-            find_own_collective(member.stack.frames) if member.stack is not None else None
-        )
-        if own_collective is not None:
-            user = member.stack.user if member.stack is not None else None
-            return (
-                f"{user.file}:{user.line}: " if user is not None else ""
-            ) + own_collective.advice
-    return ""
+def _advice_on_own_collective(outliers: Sequence[Member], waiting: Sequence[Member]) -> str:
+    """Return what to do about a collective that a framework calls by itself; "" if none of them is in one.
+
+    That of the members at the rarest place counts. If no place is rarer, and members are in several, either
+    may be the one that only some ranks call.
+    """
+    advice_at = _own_collectives(outliers) or _own_collectives(waiting)
+    if len(advice_at) > 1:
+        return f"compare {' with '.join(advice_at)}: all ranks must run both, in the same order"
+    return next((f"{code_line}: {advice}" for code_line, advice in advice_at.items()), "")
+
+
+def _own_collectives(members: Sequence[Member]) -> dict[str, str]:
+    """Return the lines at which they are in a framework's own collective, each with what to do about it."""
+    advice_at: dict[str, str] = {}
+    for member in members:
+        frames = member.stack.frames if member.stack is not None else ()
+        own_collective = find_own_collective(frames)
+        user = member.stack.user if member.stack is not None else None
+        if own_collective is not None and user is not None:
+            advice_at.setdefault(f"{user.file}:{user.line}", own_collective.advice)
+    return advice_at
 
 
 def _placed_call(member: Member) -> str:

@@ -21,8 +21,8 @@ _MAKERS = frozenset(("jit", "pjit", "pmap", "filter_jit", "filter_pmap", "shard_
 def calls_jitted(frame: Frame) -> bool:
     """Return True if the line of this frame calls a function that the same file has jitted."""
     return any(
-        first <= frame.line <= last and name in _read_file(frame.file)[0]
-        for name, first, last in _read_file(frame.file)[1]
+        begin <= frame.line <= end and name in _read_file(frame.file)[0]
+        for name, begin, end in _read_file(frame.file)[1]
     )
 
 

@@ -78,8 +78,8 @@ def _is_pool_loop(frame: Frame) -> bool:
 
 def _waits_for_task(frames: tuple[Frame, ...]) -> bool:
     """Return True if a process of a pool is between two tasks: it reads its queue, or waits to read it."""
-    inside = takewhile(lambda frame: not _is_pool_loop(frame), frames)
-    outermost = list(inside)[-1:]
+    inner_frames = takewhile(lambda frame: not _is_pool_loop(frame), frames)
+    outermost = list(inner_frames)[-1:]
     return any(
         f.function == "get" and f.file.endswith("multiprocessing/queues.py") for f in outermost
     )

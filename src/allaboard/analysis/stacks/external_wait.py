@@ -38,10 +38,10 @@ _EXTERNAL_WAIT_LINE = re.compile(
 
 def awaits_pool(frames: tuple[Frame, ...]) -> bool:
     """Return True if the user's own code waits here for the result of a pool of multiprocessing."""
-    inside = takewhile(lambda frame: not frame.is_user, frames)
+    inner_frames = takewhile(lambda frame: not frame.is_user, frames)
     return any(
         f.function in ("wait", "get", "next") and f.file.endswith("multiprocessing/pool.py")
-        for f in inside
+        for f in inner_frames
     )
 
 

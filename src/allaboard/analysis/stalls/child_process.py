@@ -44,10 +44,10 @@ def advise_reader(member: Member) -> str:
     if not unread_child(member) or member.stack is None:
         return ""
     frame = member.stack.main_frame
-    place = f"{frame.file}:{frame.line}"
+    code_line = f"{frame.file}:{frame.line}"
     if any("/multiprocessing/" in f.file for f in member.stack.frames):
-        return f"read the queue or pipe before the join() at {place}: the process ends once all is read"
-    return f"call communicate() at {place} instead of wait(), or send the output to a file or to DEVNULL"
+        return f"read the queue or pipe before the join() at {code_line}: the process ends once all is read"
+    return f"call communicate() at {code_line} instead of wait(), or send the output to a file or to DEVNULL"
 
 
 def child_evidence(member: Member) -> tuple[Evidence, ...]:

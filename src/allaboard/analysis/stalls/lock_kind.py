@@ -26,6 +26,7 @@ _WAITERS = (
 MAX_SHOWN_THREADS = 3
 """Places of threads that are named."""
 _FEEDER_FILE = re.compile(r"python3[^/]*/multiprocessing/queues\.py$")
+_EVENT_LOOP_FILE = re.compile(r"python3[^/]*/asyncio/base_events\.py$")
 UNREAD_QUEUE = "at its end, and waiting until somebody reads what it has put into a queue"
 """What a process does whose queue of multiprocessing is not read: its end waits for the queue's thread."""
 
@@ -33,6 +34,8 @@ UNREAD_QUEUE = "at its end, and waiting until somebody reads what it has put int
 def describe_wait(stack: Stack | None) -> str:
     """Return what the stack waits for; a lock as that of a queue, a future, an event or a thread."""
     position = classify_stack(stack)
+    if position is Spot.ANSWER and is_in_event_loop(stack):
+        return "waiting in its event loop, for an answer or for a task of its own"
     if position is not Spot.LOCK or stack is None:
         return str(position)
     if any(f.function == "_finalize_join" and _FEEDER_FILE.search(f.file) for f in stack.frames):
@@ -49,6 +52,22 @@ def describe_wait(stack: Stack | None) -> str:
         wait_depth += frame.function == "wait" and _THREADING.search(frame.file) is not None
     # Event.wait is in Condition.wait.
     return {1: "waiting for a condition", 2: "waiting for an event"}.get(wait_depth, str(position))
+
+
+def is_in_event_loop(stack: Stack | None) -> bool:
+    """Return True if the stack waits in asyncio for whatever comes next: the tasks have no frames there."""
+    frames = stack.frames if stack is not None else ()
+    return any(f.function == "_run_once" and _EVENT_LOOP_FILE.search(f.file) for f in frames)
+
+
+def event_loop_advice(member: Member) -> str:
+    """Return how to find what a member waits for in its event loop; "" if it does not wait there."""
+    if classify_stack(member.stack) is not Spot.ANSWER or not is_in_event_loop(member.stack):
+        return ""
+    return (
+        "see which task waits: one that has ended with an exception says so only to who awaits it, so await "
+        f"every task (asyncio.TaskGroup); from Python 3.14: python -m asyncio pstree {member.who.pid}"
+    )
 
 
 def left_threads(member: Member) -> tuple[Frame, ...]:

@@ -42,10 +42,10 @@ def _outsiders(candidates: Sequence[Present]) -> list[Present]:
 
 def _outsider_line(process: Present) -> str:
     stack = process.member.stack
-    place = f" at {stack.user}" if stack is not None and stack.user is not None else ""
+    location = f" at {stack.user}" if stack is not None and stack.user is not None else ""
     return (
         f"pid {process.member.who.pid}: no rank, since all of them are other processes; it is "
-        f"{describe_wait(stack)}{place}"
+        f"{describe_wait(stack)}{location}"
     )
 
 

@@ -18,10 +18,10 @@ from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.analysis.stalls.examined_duration import unanswered_time
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.run_rules import judge_configuration
-from allaboard.diagnosis.live.absent_ranks import explain_absent_rank
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
 from allaboard.diagnosis.live.no_finding import why_no_finding
 from allaboard.diagnosis.live.process_inspection import SAMPLE_COUNT, SAMPLE_INTERVAL_S
+from allaboard.diagnosis.live.start_commands import explain_absent_rank
 from allaboard.diagnosis.live.tensorflow_tasks import (
     TaskRollCall,
     call_tasks,
