@@ -241,6 +241,47 @@ def out_of_memory(bench: Bench) -> Outcome:
     return Outcome(code != 0 and said.held and about, f"exit code {code}: {said.detail}")
 
 
+def missing_readings(events: str) -> list[str]:
+    """Return what the snapshots of a feed, as JSON lines, lack of a GPU and of the ranks on it. Pure."""
+    snapshots = []
+    for line in events.splitlines():
+        try:
+            snapshots.append(json.loads(line).get("snapshot") or {})
+        except ValueError:  # the last line may not be whole
+            continue
+    gpus = [gpu for s in snapshots for host in s.get("hosts", ()) for gpu in host.get("gpus", ())]
+    ranks = [rank for s in snapshots for rank in s.get("ranks", ())]
+    fields = (
+        "name",
+        "memory_limit_nbytes",
+        "memory_nbytes",
+        "temperature_c",
+        "power_w",
+        "clock_mhz",
+    )
+    missing = [name for name in fields if not any(gpu.get(name) for gpu in gpus)]
+    if not any(rank.get("device_memory") for rank in ranks):
+        missing.append("device_memory of a rank")
+    return missing
+
+
+def readings(bench: Bench) -> Outcome:
+    """A job that trains: the driver's numbers and those of the framework are in its feed."""
+    events = bench.out / "readings.jsonl"
+    job = ["-n", "1", "--run-dir", str(bench.out / "readings"), "--events", str(events)]
+    words = [str(JOBS / "torch_job.py"), "--backend", "nccl", "--steps", "100000000"]
+    process = bench.start(bench.allaboard("run", *job, *words))
+    until = time.monotonic() + 60
+    missing = ["everything"]
+    while missing and time.monotonic() < until and process.poll() is None:
+        time.sleep(1)
+        missing = missing_readings(events.read_text()) if events.exists() else missing
+    bench.end(process)
+    # Some GPUs tell neither power nor clock.
+    needed = {"everything", "name", "memory_limit_nbytes", "device_memory of a rank"}
+    return Outcome(not needed & set(missing), f"not read: {', '.join(missing) or 'nothing'}")
+
+
 def leftover(bench: Bench) -> Outcome:
     """A process of an earlier run holds memory: nvidia-smi lists it, and our reader sees it."""
     holder = bench.start([sys.executable, str(JOBS / "torch_fault.py"), "--fault", "holds"])
@@ -332,6 +373,7 @@ STEPS = (
     Step("torch-nccl-1", "one rank trains with nccl", ("torch-cuda",), train_torch("nccl", lambda b: 1)),
     Step("torch-nccl-all", "a rank on each GPU trains with nccl", ("torch-cuda", "gpus"),
          train_torch("nccl", lambda b: min(8, b.machine.gpus))),
+    Step("readings", "the numbers of driver and framework are shown", ("torch-cuda", "pynvml"), readings),
     Step("torch-gloo", "two ranks train with gloo", ("torch-cuda",), train_torch("gloo", lambda b: 2),
          on_cpu=True),
     Step("tensorflow", "TensorFlow trains", ("gpu", "tensorflow"), train_other("tf_job.py"), 150,
@@ -372,7 +414,8 @@ def why_not(step: Step, machine: Machine, cpu: bool) -> str:
 def look_at_machine() -> Machine:
     """Return what is installed and visible here."""
     programs = ("nvidia-smi", "dcgmi", "ncclras", "ibstat", "dmesg")
-    frameworks = [n for n in ("torch", "tensorflow", "jax") if importlib.util.find_spec(n)]
+    modules = ("torch", "tensorflow", "jax", "pynvml")
+    frameworks = [n for n in modules if importlib.util.find_spec(n)]
     versions, gpus, hardware = {}, 0, ""
     if shutil.which("nvidia-smi"):
         query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]

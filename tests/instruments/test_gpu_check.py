@@ -30,7 +30,7 @@ def reasons(gpu_check: ModuleType, cpu: bool = False, **machine: object) -> dict
 
 
 ALL = {
-    "frameworks": ("torch", "torch-cuda", "tensorflow", "jax"),
+    "frameworks": ("torch", "torch-cuda", "tensorflow", "jax", "pynvml"),
     "programs": ("nvidia-smi", "dmesg"),
 }
 
@@ -59,6 +59,25 @@ def test_on_a_cpu_only_steps_with_such_a_form_run(gpu_check: ModuleType) -> None
     why = reasons(gpu_check, cpu=True, frameworks=("torch",))
     assert [n for n, r in why.items() if not r] == ["torch-gloo", "gloo-stopped"]
     assert why["jax"] == "needs jax" and why["ras"] == "has no form without a GPU"
+
+
+def test_what_a_feed_lacks_of_a_gpu_is_named(gpu_check: ModuleType) -> None:
+    gpu = {
+        "index": 0,
+        "name": "H100",
+        "memory_limit_nbytes": 80,
+        "memory_nbytes": 5,
+        "clock_mhz": 1,
+    }
+    rank = {"name": "worker 0", "device_memory": {"used_nbytes": 1}}
+    lines = [
+        {"kind": "hello"},
+        {"snapshot": {"hosts": [{"host": "a", "gpus": [gpu]}], "ranks": [{"name": "worker 0"}]}},
+        {"snapshot": {"hosts": [{"host": "a"}], "ranks": [rank]}},
+    ]
+    events = "\n".join(map(json.dumps, lines)) + '\n{"snapshot": {"ho'
+    assert gpu_check.missing_readings(events) == ["temperature_c", "power_w"]
+    assert "device_memory of a rank" in gpu_check.missing_readings("")
 
 
 def run(*arguments: str, timeout: int = 60) -> subprocess.CompletedProcess[str]:
