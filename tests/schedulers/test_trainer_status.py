@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,12 +14,17 @@ from typing import Any, ClassVar
 import jsonschema
 import pytest
 
+from agent_fakes import FakeStatus
+from allaboard.clock import FakeClock
 from allaboard.facts import Certainty, Finding, JobView, Severity, Stage, Who
 from allaboard.facts.samples import ended_member, sample_job, sample_member
+from allaboard.schedulers.job_signals import JobSignals
+from allaboard.schedulers.scheduler_options import SchedulerOptions
 from allaboard.schedulers.trainer_status import (
     TrainerServer,
     TrainerStatusReporter,
     find_trainer_server,
+    missing_server,
     post_status,
     trainer_status,
 )
@@ -126,6 +132,31 @@ def test_what_is_no_answer_and_what_is_no_token_is_one_sentence_without_the_secr
     assert said == "Trainer did not take the status: the token is not one line"
 
 
+def test_one_report_that_is_refused_is_forgotten_once_the_next_is_taken(
+    server: TrainerServer,
+) -> None:
+    server.token_path.write_text("of another pod")
+    reporter = TrainerStatusReporter(server)
+    reporter.report(100.0, trainer_status(sample_job(), (), UTC))
+    deadline = time.monotonic() + 30
+    while not reporter.error and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert "403" in reporter.error
+    server.token_path.write_text("secret of the pod")  # it is renewed every hour
+    reporter.close(trainer_status(sample_job(), (), UTC))
+    assert reporter.error == ""
+
+
+def test_asked_for_outside_of_a_trainjob_it_says_that_nothing_is_reported() -> None:
+    asked = SchedulerOptions(trainer_status=True)
+    said = JobSignals(asked, FakeClock(), {}).close(0.0, FakeStatus())
+    assert said.startswith(
+        "--trainer-status: nothing is reported, because KUBEFLOW_TRAINER_SERVER_URL"
+    )
+    assert JobSignals(asked, FakeClock(), {"RANK": "1"}).close(0.0, FakeStatus()) == ""
+    assert JobSignals(SchedulerOptions(), FakeClock(), {}).close(0.0, FakeStatus()) == ""
+
+
 def test_the_last_report_is_sent_before_the_end(server: TrainerServer) -> None:
     reporter = TrainerStatusReporter(server)
     assert reporter.is_due(100.0)
@@ -145,6 +176,10 @@ def test_the_server_is_that_of_trainers_variables(tmp_path: Path) -> None:
     assert find_trainer_server(variables) == TrainerServer(
         "https://trainer.example/status", Path("/ca.crt"), Path("/token")
     )
+    assert missing_server(variables) == ""
     for name in variables:
         assert find_trainer_server({**variables, name: ""}) is None
+        assert f"because {name} is not set" in missing_server({**variables, name: ""})
+    plain = {**variables, "KUBEFLOW_TRAINER_SERVER_URL": "http://x"}
+    assert "does not begin with https://" in missing_server(plain)
     assert find_trainer_server({**variables, "KUBEFLOW_TRAINER_SERVER_URL": "http://x"}) is None

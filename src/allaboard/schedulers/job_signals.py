@@ -44,9 +44,10 @@ class JobSignals:
         self._files = HealthFiles(options.health_path, options.ready_path)
         # One reports for all.
         is_first = environment.get("PET_NODE_RANK", environment.get("RANK", "0")) == "0"
-        self._reporter = (
-            _make_reporter(environment) if options.trainer_status and is_first else None
-        )
+        self._reporter: TrainerStatusReporter | None = None
+        self._problem = ""
+        if options.trainer_status and is_first:
+            self._reporter, self._problem = _make_reporter(environment)
 
     def update(self, now: float, job: WatchedJob, utc_s: float) -> None:
         """Show the job as it is ``now`` (s, CLOCK_MONOTONIC); ``utc_s`` is the wall time then."""
@@ -57,7 +58,7 @@ class JobSignals:
     def close(self, now: float, job: WatchedJob) -> str:
         """Show the end; return what could not be shown, "" if nothing."""
         self._files.close()
-        error = self._files.write_error
+        error = self._files.write_error or self._problem
         if self._reporter is not None:
             self._reporter.close(self._trainer_status(now, job))
             error = error or self._reporter.error
@@ -69,9 +70,15 @@ class JobSignals:
         return trainer_status(job.recent_view(now), job.findings, self._clock.utc(now))
 
 
-def _make_reporter(environment: Mapping[str, str]) -> TrainerStatusReporter | None:
-    """Return who reports to Trainer's server; None without its variables. TLS is loaded only here."""
-    from allaboard.schedulers.trainer_status import TrainerStatusReporter, find_trainer_server
+def _make_reporter(environment: Mapping[str, str]) -> tuple[TrainerStatusReporter | None, str]:
+    """Return who reports to Trainer's server, or None and why. TLS is loaded only here."""
+    from allaboard.schedulers.trainer_status import (
+        TrainerStatusReporter,
+        find_trainer_server,
+        missing_server,
+    )
 
     server = find_trainer_server(environment)
-    return TrainerStatusReporter(server) if server is not None else None
+    return (TrainerStatusReporter(server) if server is not None else None), missing_server(
+        environment
+    )

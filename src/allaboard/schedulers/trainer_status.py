@@ -14,6 +14,7 @@ import json
 import ssl
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,6 +40,19 @@ class TrainerServer(NamedTuple):
     url: str
     ca_path: Path
     token_path: Path
+
+
+def missing_server(environment: Mapping[str, str]) -> str:
+    """Return why there is no server to report to, as a sentence; "" if there is one."""
+    if find_trainer_server(environment) is not None:
+        return ""
+    names = (URL_VARIABLE, CA_VARIABLE, TOKEN_VARIABLE)
+    unset = next((name for name in names if not environment.get(name)), "")
+    why = f"{unset} is not set" if unset else f"{URL_VARIABLE} does not begin with https://"
+    return (
+        f"--trainer-status: nothing is reported, because {why}; Kubeflow Trainer 2.2 sets it with the "
+        "feature gate TrainJobStatus"
+    )
 
 
 def find_trainer_server(environment: Mapping[str, str]) -> TrainerServer | None:
@@ -75,9 +89,14 @@ def trainer_status(view: JobView, findings: Sequence[Finding], utc_time: str) ->
 
 def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
     """Send one report; return the error as a sentence, "" if there was none."""
+    begin = "Trainer did not take the status"
     try:
         token = server.token_path.read_text().strip()
         context = ssl.create_default_context(cafile=str(server.ca_path))
+    except (OSError, ValueError) as error:
+        words = str(getattr(error, "strerror", None) or error).lower()
+        return f"{begin}: {words}: {server.ca_path} or {server.token_path}"
+    try:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
@@ -87,12 +106,16 @@ def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
         opener.open(request, timeout=TIMEOUT_S).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"{begin}: it answered {error.code}"
     except OSError as error:
-        return f"Trainer did not take the status: {error}"
+        reason = getattr(error, "reason", error)  # that of a URLError
+        return f"{begin}: {str(getattr(reason, 'strerror', None) or reason).lower()}"
     except ValueError:  # its text has the token
-        return "Trainer did not take the status: the token is not one line"
+        return f"{begin}: the token is not one line"
     except http.client.HTTPException:
-        return "Trainer did not take the status: its answer is no HTTP"
+        return f"{begin}: its answer is no HTTP"
     return ""
 
 
@@ -106,7 +129,7 @@ class TrainerStatusReporter:
         self._is_closed = False
         self._next_at = 0.0
         self.error = ""
-        """The first error; "" if there was none."""
+        """Why the last report was not taken, which replaces those before; "" if it was."""
         self._thread = threading.Thread(target=self._run, name="trainer status", daemon=True)
         self._thread.start()
 
@@ -132,7 +155,7 @@ class TrainerStatusReporter:
             self._due.clear()
             is_last, body = self._is_closed, self._newest
             if body is not None:
-                self.error = self.error or post_status(self._server, body)
+                self.error = post_status(self._server, body)
             if is_last:
                 return
             time.sleep(0.1)  # not in the agent's loop
