@@ -29,9 +29,10 @@ def owner_behind_agent(pid: int, command: str) -> tuple[int, str]:
 def attached_pid_of(arguments: list[str]) -> int:
     """Return the pid of the process that this command line of an agent names; 0 if it is no
     agent's."""
-    if AGENT not in arguments[:-1]:
+    module = next((a for a in arguments[:-1] if a == AGENT or a.startswith(f"{AGENT}.")), None)
+    if module is None:
         return 0
     try:
-        return int(json.loads(arguments[arguments.index(AGENT) + 1])["pid"])
+        return int(json.loads(arguments[arguments.index(module) + 1])["pid"])
     except (ValueError, KeyError, TypeError):
         return 0

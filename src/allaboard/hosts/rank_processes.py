@@ -8,6 +8,7 @@ from pathlib import Path
 
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, RANK_VARIABLES
 from allaboard.hosts import proc
+from allaboard.hosts.agent_alias import attached_pid_of
 from allaboard.hosts.current_environment import current_environment
 from allaboard.hosts.fingerprint import relevant_variables as that_may_matter
 
@@ -34,11 +35,12 @@ def relevant_environment(pid: int) -> dict[str, str]:
 def rank_identity(pid: int) -> tuple[str, ...] | None:
     """Return what the process's environment says of who it is in a job; None if it says nothing.
 
-    All variables count: a worker of torchrun has the SLURM_PROCID of torchrun itself, and a rank beside.
+    All variables count: a worker of torchrun has the SLURM_PROCID of torchrun itself, and a rank beside. An
+    agent of ours has the environment of the rank that it watches, and is none.
     """
     variables = proc.initial_environment(pid)
     texts = tuple(f"{n}={variables[n]}" for n in RANK_VARIABLES if n in variables)
-    return texts or None
+    return None if not texts or attached_pid_of(proc.command_line(pid)) else texts
 
 
 def find_ranks(words: Sequence[str]) -> list[int]:
