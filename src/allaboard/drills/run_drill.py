@@ -105,7 +105,7 @@ class _Stage:
         self.mark = folder / "mark"
         self.journal = folder / "run" / "journal.jsonl"
         self.deadline = time.monotonic() + LIMIT
-        self.began: float | None = None
+        self.fault_at: float | None = None
 
     def run(self) -> Rehearsal:
         group = _memory_group() if "cgroup-memory" in self.drill.needs else None
@@ -121,14 +121,14 @@ class _Stage:
         try:
             if self.drill.outside is not None:
                 guilty = self._trained(process)
-                self.began = time.time()
+                self.fault_at = time.time()
                 self.drill.outside(guilty)
                 self.deadline = time.monotonic() + LIMIT  # a busy machine may start for as long
             elif group is not None:
                 _confine(group, self._trained(process, steps=1))
             self._found(process)
-            if self.began is None and self.mark.exists():
-                self.began = float(self.mark.read_text())
+            if self.fault_at is None and self.mark.exists():
+                self.fault_at = float(self.mark.read_text())
             if not self.drill.ends:
                 process.send_signal(signal.SIGTERM)
             code = process.wait(max(1.0, self.deadline - time.monotonic()))
@@ -216,10 +216,10 @@ class _Stage:
         blamed = {w.rank for f in named for w in f.who}
         wanted = set(drill.blames or (drill.guilty,))
         seconds = None
-        if self.began is None and self.mark.exists():
-            self.began = float(self.mark.read_text())
-        if named and self.began is not None:
-            seconds = datetime.fromisoformat(named[0].at).timestamp() - self.began
+        if self.fault_at is None and self.mark.exists():
+            self.fault_at = float(self.mark.read_text())
+        if named and self.fault_at is not None:
+            seconds = datetime.fromisoformat(named[0].at).timestamp() - self.fault_at
         return Rehearsal(
             drill=self.name,
             rule=drill.expects,

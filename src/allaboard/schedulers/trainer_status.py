@@ -94,8 +94,8 @@ def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
         token = server.token_path.read_text().strip()
         context = ssl.create_default_context(cafile=str(server.ca_path))
     except (OSError, ValueError) as error:
-        words = str(getattr(error, "strerror", None) or error).lower()
-        return f"{begin}: {words}: {server.ca_path} or {server.token_path}"
+        reason = str(getattr(error, "strerror", None) or error).lower()
+        return f"{begin}: {reason}: {server.ca_path} or {server.token_path}"
     try:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
@@ -143,9 +143,9 @@ class TrainerStatusReporter:
         self._newest = body
         self._due.set()
 
-    def close(self, last: Mapping[str, Any]) -> None:
+    def close(self, last_report: Mapping[str, Any]) -> None:
         """Send the last report, and wait for that for TIMEOUT_S at most."""
-        self._newest, self._is_closed = last, True
+        self._newest, self._is_closed = last_report, True
         self._due.set()
         self._thread.join(TIMEOUT_S)
 

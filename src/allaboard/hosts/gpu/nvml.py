@@ -72,12 +72,12 @@ class NvmlLibrary:
 
     def _with_last_users(self, gpu: Gpu) -> Gpu:
         """Return a GPU that failed with the processes that used it: they are gone soon after."""
-        last = self._last.get(gpu.index)
-        if last is None or not gpu.xids or gpu.processes:
+        last_seen = self._last.get(gpu.index)
+        if last_seen is None or not gpu.xids or gpu.processes:
             return gpu
         if not gpu.bus_id:  # the driver tells nothing of it any more
-            return msgspec.structs.replace(last, busy=0.0, xids=gpu.xids)
-        return msgspec.structs.replace(gpu, processes=last.processes)
+            return msgspec.structs.replace(last_seen, busy=0.0, xids=gpu.xids)
+        return msgspec.structs.replace(gpu, processes=last_seen.processes)
 
     def _ask(self, function: str, *arguments: Any, default: Any = None) -> Any:
         """Return what a function answers, or the default if this GPU or driver does not support it."""
