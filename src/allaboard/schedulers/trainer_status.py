@@ -94,8 +94,8 @@ def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
         token = server.token_path.read_text().strip()
         context = ssl.create_default_context(cafile=str(server.ca_path))
     except (OSError, ValueError) as error:
-        reason = str(getattr(error, "strerror", None) or error).lower()
-        return f"{begin}: {reason}: {server.ca_path} or {server.token_path}"
+        why = str(getattr(error, "strerror", None) or error).lower()
+        return f"{begin}: {why}: {server.ca_path} or {server.token_path}"
     try:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
@@ -110,8 +110,8 @@ def post_status(server: TrainerServer, body: Mapping[str, Any]) -> str:
         error.close()
         return f"{begin}: it answered {error.code}"
     except OSError as error:
-        reason = getattr(error, "reason", error)  # that of a URLError
-        return f"{begin}: {str(getattr(reason, 'strerror', None) or reason).lower()}"
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        return f"{begin}: {str(getattr(cause, 'strerror', None) or cause).lower()}"
     except ValueError:  # its text has the token
         return f"{begin}: the token is not one line"
     except http.client.HTTPException:
