@@ -26,6 +26,10 @@ from allaboard.formats.python.script_ast import Script, call_argument, read_scri
 
 _LOADER = "torch.utils.data.DataLoader"
 _DDP = "torch.nn.parallel.DistributedDataParallel"
+_FABRIC = ("lightning.Fabric()", "lightning.fabric.Fabric()", "lightning_fabric.Fabric()")
+_SAMPLER_OFF = re.compile(r"(?:use_distributed_sampler|replace_sampler_ddp)\s*=\s*False")
+_DIVIDES = re.compile(r"[sS]ampler|rank|world|shard|islice")
+_SEVERAL_DEVICES = re.compile(r"(?:devices|gpus|num_nodes)=(?:[2-9]|[1-9]\d|-1)")
 _SHARDING_NAMES = ("shard", "split_dataset_by_node", "Subset", "random_split", "split_by_node")
 _SEEDING_FUNCTIONS = (
     "seed",
@@ -51,8 +55,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return  # what it lacks may stand in the rest of the script
     script = read_script(facts)
     loaders = script.calls_of(_LOADER)
-    if "accelerate" in facts.source and loaders:
+    if ("accelerate" in facts.source or "abric" in facts.source) and loaders:
         yield from _unprepared(script, loaders)
+    if _SAMPLER_OFF.search(facts.source):
+        yield from _without_sampler(script, loaders)
     group = script.calls_of("torch.distributed.init_process_group") or script.calls_of(_DDP)
     if not loaders or not group or script.uses_launching_library:
         return
@@ -88,14 +94,14 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _unprepared(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
-    """Report a loader that accelerate trains from, and never got to divide."""
-    prepares = script.calls_of("accelerate.Accelerator().prepare")
-    steps = script.calls_of("accelerate.Accelerator().backward")
-    prepared_names = {
-        ast.unparse(a)
-        for c in (*prepares, *script.method_calls("prepare_data_loader"))
-        for a in c.args
-    }
+    """Report a loader that accelerate or Fabric trains from, and never got to divide."""
+    is_fabric = "accelerate" not in "\n".join(script.lines)
+    owners = _FABRIC if is_fabric else ("accelerate.Accelerator()",)
+    method = "setup_dataloaders" if is_fabric else "prepare"
+    prepares = script.calls_of(*(f"{o}.{'setup' if is_fabric else 'prepare'}" for o in owners))
+    steps = script.calls_of(*(f"{o}.backward" for o in owners))
+    dividing = script.method_calls(method, "prepare_data_loader")
+    prepared_names = {ast.unparse(a) for c in (*prepares, *dividing) for a in c.args}
     if len(prepares) != 1 or not steps or any(text.startswith("*") for text in prepared_names):
         return
     for loader in loaders:
@@ -110,14 +116,37 @@ def _unprepared(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
         step = next((s for s in steps if _iterates_over(script, s, name)), None)
         if step is None or _is_bound_again(script, name):
             continue
-        prepare = ast.unparse(prepares[0])
+        owner = ast.unparse(prepares[0].func).rpartition(".")[0]
+        named = f"fabric.{method}" if is_fabric else "accelerator.prepare"
         yield Claim(
-            summary=f"every rank reads the whole dataset: {name} is not passed to accelerator.prepare",
+            summary=f"every rank reads the whole dataset: {name} is not passed to {named}",
             evidence=(script.evidence_for(loader), script.evidence_for(prepares[0])),
-            fix=f"{name} = {ast.unparse(prepares[0].func)}({name})   # or with the others in {prepare[:60]}",
+            fix=f"{name} = {owner}.{method}({name})",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(loader),
+        )
+        return
+
+
+def _without_sampler(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
+    """Report a loader without a sampler where Lightning is told not to add one."""
+    trainers = [c for n, c in script.calls if n.endswith(".Trainer") and "ightning" in n]
+    source = "\n".join(script.lines)
+    if not loaders or _DIVIDES.search(_SAMPLER_OFF.sub("", source)):
+        return
+    for trainer in trainers:
+        off = _SAMPLER_OFF.search(ast.unparse(trainer))
+        if off is None or not _SEVERAL_DEVICES.search(ast.unparse(trainer)):
+            continue
+        yield Claim(
+            summary="every rank reads the whole dataset: Lightning adds no DistributedSampler, and the "
+            "DataLoader has none",
+            evidence=(script.evidence_for(loaders[0]), script.evidence_for(trainer)),
+            fix=f"without {off[0]}",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(loaders[0]),
         )
         return
 
@@ -284,6 +313,19 @@ model = acc.prepare(GIVEN)
 for i, x in enumerate(loader):
     acc.backward(model(x))
 """
+_FABRIC_LOOP = """from lightning.fabric import Fabric
+from torch.utils.data import DataLoader
+fabric = Fabric(devices=4)
+model, optimizer = fabric.setup(model, optimizer)
+loader = DataLoader(data, shuffle=True)
+for x in loader:
+    fabric.backward(model(x).sum())
+"""
+_SAMPLER_OFF_LOOP = """import lightning as L
+from torch.utils.data import DataLoader
+loader = DataLoader(data, shuffle=True)
+L.Trainer(devices=4, use_distributed_sampler=False).fit(net, loader)
+"""
 _STREAM = """import torch
 class Lines(torch.utils.data.IterableDataset):
     def __iter__(self):
@@ -298,6 +340,15 @@ RULE = Rule(
         "a DataLoader that is not passed to `accelerator.prepare`": (
             ScriptFacts(source=_ACCELERATED.replace("GIVEN", "model")),
             "every rank reads the whole dataset: loader is not passed to accelerator.prepare",
+        ),
+        "a DataLoader that is not passed to Fabric's `setup_dataloaders`": (
+            ScriptFacts(source=_FABRIC_LOOP),
+            "every rank reads the whole dataset: loader is not passed to fabric.setup_dataloaders",
+        ),
+        "a DataLoader without a sampler where Lightning adds none": (
+            ScriptFacts(source=_SAMPLER_OFF_LOOP),
+            "every rank reads the whole dataset: Lightning adds no DistributedSampler, and the DataLoader "
+            "has none",
         ),
         "a DataLoader with `shuffle=True` and without a sampler": (
             ScriptFacts(source=_HEAD + "loader = DataLoader(data, batch_size=8, shuffle=True)\n"),
@@ -317,6 +368,15 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a DataLoader that Fabric has set up": ScriptFacts(
+            source=_FABRIC_LOOP.replace("for x", "loader = fabric.setup_dataloaders(loader)\nfor x")
+        ),
+        "a DataLoader without a sampler, to which Lightning adds one": ScriptFacts(
+            source=_SAMPLER_OFF_LOOP.replace(", use_distributed_sampler=False", "")
+        ),
+        "a trainer of Lightning on one device": ScriptFacts(
+            source=_SAMPLER_OFF_LOOP.replace("devices=4", "devices=1")
+        ),
         "a DataLoader that is passed to `accelerator.prepare`": ScriptFacts(
             source=_ACCELERATED.replace("GIVEN", "model, loader")
         ),

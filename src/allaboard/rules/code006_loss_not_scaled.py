@@ -121,7 +121,9 @@ def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
         isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
         for above in script.ancestors(mean)
     )
-    return under and "loss" in ast.unparse(inner).lower()
+    assigned = script.parents.get(mean)
+    name = ast.unparse(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
+    return under and any("loss" in text.lower() for text in (ast.unparse(inner), name))
 
 
 _OWN_STEP = """import tensorflow as tf

@@ -31,6 +31,16 @@ _DEVICE_BY_PROCESS = re.compile(
 )
 """Matches what gives each process a GPU of its own."""
 
+_OBJECT_COLLECTIVES = tuple(
+    f"torch.distributed.{name}"
+    for name in (
+        "all_gather_object",
+        "broadcast_object_list",
+        "gather_object",
+        "scatter_object_list",
+    )
+)
+
 _OTHER_DEVICE = re.compile(r"cuda:(?!0\b)|cuda['\"], ?(?!0\b)")
 """Matches a device other than the first."""
 
@@ -181,7 +191,8 @@ def _default_device_use(script: Script) -> ast.AST | None:
         device = call_argument(call, "device", 0)
         if device is not None and _is_default_device(script, device):
             return call
-    return None
+    # NCCL sends pickled objects through the current GPU.
+    return next(iter(script.calls_of(*_OBJECT_COLLECTIVES)), None)
 
 
 def _is_default_device(script: Script, device: ast.expr) -> bool:
@@ -206,6 +217,10 @@ def _is_cpu(script: Script, device: ast.expr) -> bool:
     )
 
 
+_OBJECTS = (
+    'import torch.distributed as dist\ndist.init_process_group("nccl")\n'
+    "dist.all_gather_object(out, [1])\n"
+)
 _INIT_TEXT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
 _HOROVOD = "import torch\nimport horovod.torch as hvd\nhvd.init()\nmodel = Net().cuda()\n"
 _DEVICE = (
@@ -218,6 +233,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "objects are gathered by NCCL, and no process selects a GPU": (
+            ScriptFacts(source=_OBJECTS),
+            "every process of a host uses GPU 0: none selects a GPU of its own",
+        ),
         "CUDA_VISIBLE_DEVICES is 0 in every process": (
             ScriptFacts(
                 source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n"
@@ -251,6 +270,7 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "objects are gathered by Gloo": ScriptFacts(source=_OBJECTS.replace("nccl", "gloo")),
         "two GPUs visible to all processes, of which each takes its own": ScriptFacts(
             source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"
             + _INIT_TEXT

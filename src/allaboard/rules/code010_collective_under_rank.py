@@ -147,6 +147,11 @@ _BAR = (
     "bar = tqdm(range(9), disable=not a.is_main_process)\nfor x in data:\n    bar.update(1)\n"
     "    if bar.n % 3 == 0:\n        y = a.gather_for_metrics(x)\n"
 )
+_STRATEGY = (
+    "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    "task_id = strategy.cluster_resolver.task_id\nif task_id == 0:\n"
+    "    total = strategy.reduce('SUM', x, axis=None)\n"
+)
 _CACHED = (
     _HEAD + "def evaluate(args, split):\n    if args.local_rank not in [-1, 0]:\n"
     "        dist.barrier()\n    if args.local_rank == 0:\n        dist.barrier()\n"
@@ -171,6 +176,18 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a reduce of TensorFlow's strategy on worker 0": (
+            ScriptFacts(source=_STRATEGY),
+            "reduce is entered only where task_id == 0: it waits for all ranks",
+        ),
+        "the state of a ZeroRedundancyOptimizer is collected by rank 0 alone": (
+            ScriptFacts(
+                source=_HEAD + "from torch.distributed.optim import ZeroRedundancyOptimizer\n"
+                "opt = ZeroRedundancyOptimizer(p, SGD)\nif rank == 0:\n"
+                "    opt.consolidate_state_dict(to=0)\n"
+            ),
+            "consolidate_state_dict is entered only where rank == 0: it waits for all ranks",
+        ),
         "a gather by the count of a progress bar that only the main process shows": (
             ScriptFacts(source=_BAR),
             "gather_for_metrics is entered only where bar.n % 3 == 0: it waits for all ranks",
@@ -416,6 +433,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a reduce of TensorFlow's strategy on all workers": ScriptFacts(
+            source=_STRATEGY.replace("    total", "    pass\ntotal")
+        ),
         "a broadcast under an option that says what rank 0 does alone": ScriptFacts(
             source=_HEAD + "if args.load_rank0_only:\n    dist.broadcast_object_list(x, 0)\n"
         ),

@@ -82,6 +82,7 @@ def _sessions_of_horovod(script: Script) -> Iterator[Claim]:
     """Report a session of TensorFlow 1 that writes checkpoints on every rank of Horovod."""
     if not any(name.startswith("horovod.") and name.endswith(".init") for name, _ in script.calls):
         return
+    yield from _callbacks_of_horovod(script)
     for call in script.calls_of("tensorflow.train.MonitoredTrainingSession"):
         folder = call_argument(call, "checkpoint_dir")
         if not isinstance(folder, ast.Constant) or not folder.value:
@@ -95,6 +96,26 @@ def _sessions_of_horovod(script: Script) -> Iterator[Claim]:
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(folder),
+        )
+
+
+def _callbacks_of_horovod(script: Script) -> Iterator[Claim]:
+    """Report a ModelCheckpoint of Keras that every rank of Horovod has."""
+    for name, call in script.calls:
+        path = call_argument(call, "filepath", 0)
+        if not name.endswith("keras.callbacks.ModelCheckpoint") or not isinstance(
+            path, ast.Constant
+        ):
+            continue
+        if _is_reached_by_one_rank(script, call, 0):
+            continue
+        yield Claim(
+            summary=f"every rank saves to {ast.unparse(path)[:60]}",
+            evidence=(script.evidence_for(call),),
+            fix=f"if hvd.rank() == 0:\n    callbacks.append({ast.unparse(call)[:80]})",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
         )
 
 

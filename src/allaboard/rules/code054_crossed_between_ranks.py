@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES, is_limited_to_group
-from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
 
 _RECEIVE = "torch.distributed.recv"
 _SENDS = tuple(f"torch.distributed.{n}" for n in ("send", "isend", "batch_isend_irecv", "irecv"))
@@ -69,6 +69,12 @@ def _compare(
         fix = f"{script.source_line(orelse[-1][1])}   # first, above line {orelse[0][1].lineno}"
         yield _claim(script, condition, body[0][1], orelse[0][1], problem, fix)
         return
+    if body[0][0] == orelse[0][0] == _SENDS[0]:
+        if _exchanges(body) and _exchanges(orelse):
+            problem = "both branches send first: nobody receives until it has sent"
+            fix = f"{script.source_line(orelse[-1][1])}   # first, above line {orelse[0][1].lineno}"
+            yield _claim(script, condition, body[0][1], orelse[0][1], problem, fix)
+        return
     names = [[n for n, c in side if n in TORCH_COLLECTIVES] for side in (body, orelse)]
     limited = any(is_limited_to_group(n, c) for n, c in (*body, *orelse))
     if limited or names[0] == names[1] or sorted(names[0]) != sorted(names[1]):
@@ -92,6 +98,17 @@ def _compare(
         problem,
         f"{script.source_line(call_a)}   # above line {call_b.lineno}",
     )
+
+
+def _exchanges(side: list[tuple[str, ast.Call]]) -> bool:
+    """Return True if a branch sends to one rank and receives from the same."""
+    peers = {
+        name: call_argument(call, "dst", 1) or call_argument(call, "src", 1) for name, call in side
+    }
+    sent, received = peers.get(_SENDS[0]), peers.get(_RECEIVE)
+    if sent is None or received is None or len(side) != 2:
+        return False
+    return ast.unparse(sent) == ast.unparse(received)
 
 
 def _collectives(side: list[tuple[str, ast.Call]]) -> list[tuple[str, ast.Call]]:
@@ -119,12 +136,21 @@ _RECEIVES = (
     _HEAD + "    dist.recv(x, src=1)\n    dist.send(y, dst=1)\nelse:\n    dist.recv(x, src=0)\n"
     "    dist.send(y, dst=0)\n"
 )
+_SENT = (
+    _HEAD + "    dist.send(y, dst=1)\n    dist.recv(x, src=1)\nelse:\n    dist.send(y, dst=0)\n"
+    "    dist.recv(x, src=0)\n"
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "both branches send before they receive": (
+            ScriptFacts(source=_SENT),
+            "where dist.get_rank() == 0 and where not, both branches send first: nobody receives until it "
+            "has sent",
+        ),
         "one branch calls broadcast and then barrier, the other the reverse": (
             ScriptFacts(source=_CROSSED),
             "where dist.get_rank() == 0 and where not, broadcast and barrier come in different orders in "
@@ -137,6 +163,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "both branches send to the next rank and receive from the one before": ScriptFacts(
+            source=_SENT.replace("src=0", "src=2").replace("src=1", "src=3")
+        ),
         "both branches call broadcast and then barrier": ScriptFacts(
             source=_HEAD + "    w = load()\n    dist.broadcast(w, 0)\n    dist.barrier()\nelse:\n"
             "    dist.broadcast(w, 0)\n    dist.barrier()\n"

@@ -27,6 +27,11 @@ _SEVERAL_DEVICES = re.compile(
 """Matches the arguments by which Lightning's trainer starts several processes."""
 _AVERAGES = re.compile(r"Distributed\w*Optimizer|allreduce|DistributedGradientTape")
 """Matches what averages gradients under Horovod."""
+_HOROVOD_KERAS = re.compile(r"horovod(?:\.tensorflow)?\.keras|horovod\.tensorflow import keras")
+_SAME_START_KERAS = re.compile(
+    r"broadcast|elastic|seed|load_weights|load_model|from_pretrained|restore|weights=", re.I
+)
+"""Match scripts of Keras under Horovod, and what may give their processes the same initial weights."""
 _SAME_START = re.compile(
     r"broadcast|elastic|seed|load_state_dict|from_pretrained|torch\.load|restore"
 )
@@ -83,13 +88,11 @@ def _clipped_by_shard(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
     if "FullyShardedDataParallel" not in source or "clip_grad_norm_" not in source:
         return
-    if (
-        "NO_SHARD" in source
-        or "fully_shard(" in source
-        or "DistributedDataParallel" in source.replace("FullyShardedDataParallel", "")
-    ):
+    if "NO_SHARD" in source or "fully_shard(" in source:
         return
     script = read_script(facts)
+    if script.calls_of(_DDP):
+        return
     names = {name for _, name in _wrapped_by(script, *_FSDP)}
     if any(n != _CLIP and n.endswith(".clip_grad_norm_") for n, _ in script.calls):
         return
@@ -184,6 +187,8 @@ def _sync_norm_after_wrapping(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _horovod_alone(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
+    if _HOROVOD_KERAS.search(source) and not facts.is_piece:
+        yield from _keras_alone(read_script(facts), source)
     if (
         "horovod.torch" not in source
         or "horovod.spark" in source
@@ -223,6 +228,36 @@ def _horovod_alone(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
 
+def _keras_alone(script: Script, source: str) -> Iterator[Claim]:
+    """Report what a script of Keras leaves out that makes Horovod's processes one training."""
+    compiled = script.method_calls("compile")
+    initialised = [n for n, _ in script.calls if n.startswith("horovod.") and n.endswith(".init")]
+    if not compiled or not initialised or not script.method_calls("fit", "fit_generator"):
+        return
+    if not _AVERAGES.search(source):
+        summary = (
+            "no gradient is averaged: without hvd.DistributedOptimizer each process trains alone"
+        )
+        fix = "model.compile(optimizer=hvd.DistributedOptimizer(optimizer), …)"
+    elif not _SAME_START_KERAS.search(source):
+        summary = (
+            "each process begins with initial weights of its own, and only gradients are averaged"
+        )
+        fix = (
+            "hvd.callbacks.BroadcastGlobalVariablesCallback(0),   # first in the list of callbacks"
+        )
+    else:
+        return
+    yield Claim(
+        summary=summary,
+        evidence=(script.evidence_for(compiled[0]),),
+        fix=fix,
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(compiled[0]),
+    )
+
+
 _STEP = "for x in data:\n    model(x).sum().backward()\n    optimizer.step()\n"
 _SHARDED = (
     "import torch\nfrom torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
@@ -249,6 +284,10 @@ _NORM = (
 _HOROVOD = (
     "import torch\nimport horovod.torch as hvd\nhvd.init()\n"
     "optimizer = WRAP(torch.optim.SGD(model.parameters(), lr=0.1))\n" + _STEP
+)
+_KERAS = (
+    "import horovod.tensorflow.keras as hvd\nhvd.init()\nmodel = build()\n"
+    "model.compile(loss='mse', optimizer='sgd')\nmodel.fit(x, callbacks=CALLS)\n"
 )
 
 RULES = {
@@ -388,6 +427,14 @@ Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_
 """,
         check=_horovod_alone,
         fires_on={
+            "Keras gets a plain optimizer": (
+                _KERAS,
+                "no gradient is averaged: without hvd.DistributedOptimizer each process trains alone",
+            ),
+            "Keras gets no broadcast callback": (
+                _KERAS.replace("'sgd'", "hvd.DistributedOptimizer(opt)"),
+                "each process begins with initial weights of its own, and only gradients are averaged",
+            ),
             "the optimizer is not wrapped by `hvd.DistributedOptimizer`": (
                 _HOROVOD.replace("WRAP", ""),
                 "no gradient is averaged: without hvd.DistributedOptimizer each process trains alone",
@@ -407,6 +454,12 @@ Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_
                 "optimizer = (torch.optim.SGD(model.parameters(), lr=0.1))",
                 "def configure_optimizers(self):\n    return torch.optim.SGD(self.parameters())",
             ),
+            "Keras gets the optimizer and the callback": _KERAS.replace(
+                "'sgd'", "hvd.DistributedOptimizer(opt)"
+            ).replace("CALLS", "[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]"),
+            "Keras begins with the weights of a checkpoint": _KERAS.replace(
+                "'sgd'", "hvd.DistributedOptimizer(opt)"
+            ).replace("model.fit", "model.load_weights('c.h5')\nmodel.fit"),
             "the script averages the gradients itself": _HOROVOD.replace("WRAP", "").replace(
                 "    optimizer", "    hvd.allreduce_(g)\n    optimizer"
             ),

@@ -11,6 +11,8 @@ from allaboard.formats.python.script_ast import Script, call_argument, read_scri
 from allaboard.formats.python.script_rule import script_rule
 
 _AVERAGE = "MetricAverageCallback"
+_DECIDES = ("ReduceLROnPlateau", "EarlyStopping")
+"""Callbacks of Keras that act on a metric."""
 _SHARES = re.compile(r"\.shard\(|\[\s*(?:hvd\.)?rank\(\)\s*:|\[\s*rank\s*::|hvd\.rank\(\)\s*::")
 """Matches what gives each process data of its own."""
 
@@ -75,6 +77,56 @@ def _given_to_some(script: Script, given: ast.expr) -> ast.AST | None:
     return present[0] if absent and present else None
 
 
+def _averaged_too_late(facts: ScriptFacts) -> Iterator[Claim]:
+    if "horovod" not in facts.source or _AVERAGE not in facts.source:
+        return
+    script = read_script(facts)
+    for listed in [n for n in script.parents if isinstance(n, ast.List)]:
+        names = [
+            ast.unparse(e.func).rpartition(".")[2] if isinstance(e, ast.Call) else ""
+            for e in listed.elts
+        ]
+        if _AVERAGE not in names:
+            continue
+        early = next((n for n in names[: names.index(_AVERAGE)] if n in _DECIDES), "")
+        if early:
+            decider = listed.elts[names.index(early)]
+            yield Claim(
+                summary=f"{early} comes before MetricAverageCallback: it decides by the process's own "
+                "metric, and the processes decide differently",
+                evidence=(
+                    script.evidence_for(decider),
+                    script.evidence_for(listed.elts[names.index(_AVERAGE)]),
+                ),
+                fix=f"{ast.unparse(decider)}   # behind MetricAverageCallback",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(decider),
+            )
+
+
+def _clipped_before_average(facts: ScriptFacts) -> Iterator[Claim]:
+    source = facts.source
+    if "horovod.torch" not in source or "clip_grad_" not in source:
+        return
+    if "DistributedOptimizer" not in source or "synchronize" in source:
+        return
+    script = read_script(facts)
+    wraps = script.calls_of("horovod.torch.DistributedOptimizer")
+    clips = script.calls_of(*(f"torch.nn.utils.clip_grad_{kind}_" for kind in ("norm", "value")))
+    if not wraps or not clips or not script.method_calls("step"):
+        return
+    yield Claim(
+        summary="each process clips its own gradients while Horovod still averages them: the norm is not "
+        "that of the step",
+        evidence=(script.evidence_for(clips[0]), script.evidence_for(wraps[0])),
+        fix="optimizer.synchronize()   # before it; then `with optimizer.skip_synchronize():` for the step",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(clips[0]),
+    )
+
+
 _HEAD = "import horovod.tensorflow.keras as hvd\nfrom tensorflow import keras\nhvd.init()\n"
 _STOPS = (
     _HEAD + "val = data.shard(hvd.size(), hvd.rank())\n"
@@ -85,6 +137,16 @@ _SOME = (
     _HEAD + "calls = [hvd.callbacks.MetricAverageCallback()]\n"
     "if hvd.rank() == 0:\n    val = load()\nelse:\n    val = None\n"
     "model.fit(x, validation_data=val, callbacks=calls)\n"
+)
+_LATE = (
+    _HEAD + "model.fit(x, callbacks=[keras.callbacks.ReduceLROnPlateau(), "
+    "hvd.callbacks.MetricAverageCallback()])\n"
+)
+_CLIPPED = (
+    "import torch\nimport horovod.torch as hvd\nhvd.init()\n"
+    "optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))\n"
+    "for x in data:\n    model(x).sum().backward()\n    SYNC\n"
+    "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n"
 )
 
 RULES = {
@@ -146,6 +208,61 @@ Give every process validation data, at best a share of its own.
             ),
             "only rank 0 validates, and no callback averages over all": _SOME.replace(
                 "MetricAverageCallback", "Other"
+            ),
+        },
+    ),
+    "code083_averaged_too_late": script_rule(
+        page="""Under Horovod, a callback acts on a metric before MetricAverageCallback has averaged it.
+
+## Why it matters
+Keras runs callbacks in the order of their list. A ReduceLROnPlateau or an EarlyStopping in front of
+MetricAverageCallback sees the metric of its own process: the learning rates part, or one process stops
+while the others wait for it.
+
+## What to do
+Put MetricAverageCallback in front of them, right behind BroadcastGlobalVariablesCallback.
+""",
+        check=_averaged_too_late,
+        fires_on={
+            "ReduceLROnPlateau stands in front of MetricAverageCallback": (
+                _LATE,
+                "ReduceLROnPlateau comes before MetricAverageCallback: it decides by the process's own "
+                "metric, and the processes decide differently",
+            )
+        },
+        silent_on={
+            "MetricAverageCallback stands in front": _HEAD
+            + "model.fit(x, callbacks=[hvd.callbacks.MetricAverageCallback(), "
+            "keras.callbacks.ReduceLROnPlateau()])\n",
+            "a callback that decides nothing stands in front": _LATE.replace(
+                "ReduceLROnPlateau", "TensorBoard"
+            ),
+        },
+    ),
+    "code084_clipped_before_average": script_rule(
+        page="""Under Horovod, gradients are clipped while they are still being averaged.
+
+## Why it matters
+`hvd.DistributedOptimizer` averages in the background and waits in `step()`. A clip before it sees
+gradients of the own process, or half-averaged ones, and clips by another norm than that of the step.
+
+## What to do
+`optimizer.synchronize()`, then clip, then `with optimizer.skip_synchronize(): optimizer.step()`.
+""",
+        check=_clipped_before_average,
+        fires_on={
+            "a clip between backward and step": (
+                _CLIPPED.replace("SYNC", "pass"),
+                "each process clips its own gradients while Horovod still averages them: the norm is not "
+                "that of the step",
+            )
+        },
+        silent_on={
+            "the optimizer is synchronised first": _CLIPPED.replace(
+                "SYNC", "optimizer.synchronize()"
+            ),
+            "gradients are averaged by the script": _CLIPPED.replace("SYNC", "pass").replace(
+                "hvd.DistributedOptimizer", ""
             ),
         },
     ),

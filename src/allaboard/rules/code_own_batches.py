@@ -8,9 +8,14 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS, SYNCED_LOGS
+from allaboard.formats.python.collective_calls import (
+    FRAMEWORK_WORDS,
+    HOROVOD_COLLECTIVES,
+    SYNCED_LOGS,
+)
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.rank_conditions import is_on_both_ways
-from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.steps.joint_steps import JointSteps
 from allaboard.formats.python.steps.own_data import AGREES, OwnData, may_be_agreed
@@ -306,7 +311,28 @@ def _uneven_claim(
     )
 
 
+def _named_by_rank(script: Script) -> Iterator[Claim]:
+    """Report a collective of Horovod whose name is another one on each process."""
+    for called, call in script.calls:
+        given = call_argument(call, "name") if called in HOROVOD_COLLECTIVES else None
+        if given is None:
+            continue
+        value = resolve(script, given)
+        parts = [n for n in ast.walk(value) if isinstance(n, (ast.Call, ast.Name, ast.Attribute))]
+        if any(script.ranks.rank_kind(p) == "number" for p in parts):
+            yield Claim(
+                summary="the name of this collective depends on the rank, and Horovod pairs collectives by "
+                "their names: each process waits alone",
+                evidence=(script.evidence_for(call),),
+                fix="name='NAME'   # the same on every process",
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
+
+
 def _logged_by_own_name(facts: ScriptFacts) -> Iterator[Claim]:
+    if "horovod" in facts.source and "name=" in facts.source:
+        yield from _named_by_rank(read_script(facts))
     if "sync_dist" not in facts.source:
         return
     script = read_script(facts)
@@ -386,6 +412,9 @@ _LEFT_OUT = (
 _UNEVEN = (
     "the ranks' shares differ by one where their number is no multiple of the ranks': the last round of the "
     "loop of line 9 has some ranks alone in backward"
+)
+_NAMED_BY_RANK = (
+    "import horovod.torch as hvd\nhvd.init()\nmean = hvd.allreduce(x, name=f'loss.{hvd.rank()}')\n"
 )
 
 RULES = {
@@ -546,13 +575,21 @@ Log the same names on every rank in each step, with a neutral value for those th
 """,
         check=_logged_by_own_name,
         fires_on={
+            "the name of a Horovod allreduce has the rank in it": (
+                _NAMED_BY_RANK,
+                "the name of this collective depends on the rank, and Horovod pairs collectives by their "
+                "names: each process waits alone",
+            ),
             "the logged name contains the source of the batch": (
                 _NAMED.replace("NAME", "f\"loss_{batch['source']}\""),
                 "the name under which this is logged comes from the rank's own batch, and sync_dist reduces "
                 "each name over all ranks: with other names they wait for each other, or mix values",
-            )
+            ),
         },
         silent_on={
+            "the name of a Horovod allreduce has the step in it": _NAMED_BY_RANK.replace(
+                "hvd.rank()", "step"
+            ),
             "one logged name for all batches": _NAMED.replace("NAME", "'loss'"),
             "the logged name contains the stage": _NAMED.replace("NAME", 'f"{self.stage}/loss"'),
             "the value is logged with `sync_dist=False`": _NAMED.replace(

@@ -16,7 +16,9 @@ from allaboard.formats.python.script_rule import script_rule
 _SAMPLER = "torch.utils.data.DistributedSampler"
 _OWN_SEED = re.compile(r"\btime\.\w*time\w*\(|random\.\w+\(|os\.urandom|getpid")
 """Matches what each process computes for itself."""
-_SEEDED = re.compile(r"random\.seed\(|seed_everything|set_seed|setup_seed|seed_all|fix_seed")
+_SEEDED = re.compile(
+    r"random\.seed\(|seed_everything|set_seed|setup_seed|seed_all|fix_seed|manual_seed"
+)
 _STOP = re.compile(r"early_?stop|should_stop|stop_training|patience", re.I)
 _MEETS = re.compile(
     r"all_reduce|all_gather|broadcast|\.reduce\(|\.gather\(|reduce_dict|reduce_tensor|synchroni[sz]e_"
@@ -34,6 +36,9 @@ def _other_orders(facts: ScriptFacts) -> Iterator[Claim]:
         if seed is not None or not call.args or _SEEDED.search(facts.source):
             continue
         data = full_name(call.args[0], {})
+        split = _split_at_random(script, data, call)
+        if split is not None:
+            yield _order_claim(script, split, call, "each rank splits the data at random by itself")
         for shuffle in script.calls_of("random.shuffle", "numpy.random.shuffle"):
             if (
                 data
@@ -46,6 +51,20 @@ def _other_orders(facts: ScriptFacts) -> Iterator[Claim]:
                 )
             ):
                 yield _order_claim(script, shuffle, call, "each rank shuffles the data by itself")
+
+
+def _split_at_random(script: Script, data: str, sampler: ast.Call) -> ast.Call | None:
+    """Return the `random_split` without a generator of which the sampler gets a part."""
+    for split in script.calls_of("torch.utils.data.random_split"):
+        parent = script.parents.get(split)
+        targets = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        parts = targets.elts if isinstance(targets, (ast.Tuple, ast.List)) else []
+        is_part = data in [full_name(p, {}) for p in parts]
+        home = script.enclosing_function(split)
+        is_own = call_argument(split, "generator", 2) is None
+        if is_part and is_own and home is script.enclosing_function(sampler):
+            return split
+    return None
 
 
 def _differs(script: Script, seed: ast.expr) -> bool:
@@ -248,6 +267,10 @@ _ORDER = (
     ", and the DistributedSampler splits an order that all ranks must share: they train on some samples "
     "twice and on others never"
 )
+_SPLIT = (
+    "from torch.utils.data import random_split\ntrain, val = random_split(data, [9, 1])\n"
+    "s = DistributedSampler(train)\n"
+)
 
 RULES = {
     "code051_other_orders": script_rule(
@@ -271,12 +294,23 @@ Give all ranks one seed, and let `set_epoch` change the order.
                 _HEAD + "random.shuffle(data)\ns = DistributedSampler(data)\n",
                 "each rank shuffles the data by itself" + _ORDER,
             ),
+            "each rank splits the data at random before it makes the sampler": (
+                _HEAD + _SPLIT,
+                "each rank splits the data at random by itself" + _ORDER,
+            ),
         },
         silent_on={
             "the sampler has one seed on all ranks": _HEAD
             + "s = DistributedSampler(data, seed=args.seed)\n",
             "each rank shuffles the data with the same seed": _HEAD
             + "random.seed(0)\nrandom.shuffle(data)\ns = DistributedSampler(data)\n",
+            "each rank splits the data with the same generator": _HEAD
+            + _SPLIT.replace("[9, 1]", "[9, 1], generator=torch.Generator().manual_seed(0)"),
+            "each rank has set one seed before it splits the data": _HEAD
+            + "torch.manual_seed(0)\n"
+            + _SPLIT,
+            "the sampler gets other data than the split": _HEAD
+            + _SPLIT.replace("DistributedSampler(train)", "DistributedSampler(other)"),
             "each rank shuffles a list that the sampler does not use": _HEAD
             + "random.shuffle(other)\ns = DistributedSampler(data)\n",
         },

@@ -38,6 +38,12 @@ LIBRARY_COLLECTIVES = frozenset(
     )
 )
 """Collectives of libraries on PyTorch under names of their own."""
+STRATEGY_CALLS = frozenset(
+    f"tensorflow.distribute.{part}MultiWorkerMirroredStrategy().{name}"
+    for part in ("", "experimental.")
+    for name in ("run", "reduce", "gather", "experimental_run_v2")
+)
+"""Methods of TensorFlow's strategy for several workers in which all of them take part."""
 CHECKPOINTER_CALLS = frozenset(
     f"torch.distributed.checkpoint.{name}"
     for name in ("save", "load", "async_save", "save_state_dict", "load_state_dict")
@@ -175,6 +181,8 @@ _LIGHTNING_CLASS = re.compile(r"\((?:[\w.]*\.)?(?:LightningModule|Callback)\)")
 JOINT_CONSTRUCTORS = frozenset(
     (
         "torch.distributed.new_group",
+        "torch.distributed.device_mesh.init_device_mesh",
+        "torch.distributed.init_device_mesh",
         "torch.nn.parallel.DistributedDataParallel",
         "torch.nn.parallel.distributed.DistributedDataParallel",
         *(
@@ -202,6 +210,10 @@ SHARD_GATHERS = frozenset(
         *(f"{name}.summon_full_params" for name in _FSDP),
         *(f"deepspeed.initialize().{name}" for name in _ENGINE_SAVES),
         "deepspeed.zero.GatheredParameters",
+        *(
+            f"torch.distributed.optim.{part}ZeroRedundancyOptimizer().consolidate_state_dict"
+            for part in ("", "zero_redundancy_optimizer.")
+        ),
     )
 )
 """Calls that gather the shards that the ranks hold; under DDP they gather nothing."""
@@ -220,6 +232,7 @@ COLLECTIVE_CALLS = (
     | CHECKPOINTER_CALLS
     | LIBRARY_COLLECTIVES
     | MPI_COLLECTIVES
+    | STRATEGY_CALLS
 )
 FRAMEWORK_WORDS = (
     "torch",
@@ -237,6 +250,7 @@ FRAMEWORK_WORDS = (
     "composer",
     "mmengine",
     "detectron2",
+    "MultiWorkerMirrored",
 )
 """Words without which a script calls none of them."""
 _GROUP_POSITIONS = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
@@ -256,7 +270,8 @@ _GROUP_KEYWORDS = (
 """Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
 
 _OF_ALL_PROCESSES = (
-    JAX_COLLECTIVES
+    STRATEGY_CALLS
+    | JAX_COLLECTIVES
     | ACCELERATE_COLLECTIVES
     | CHECKPOINT_COLLECTIVES
     | TRAINER_CALLS

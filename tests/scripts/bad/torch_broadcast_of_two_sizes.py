@@ -1,0 +1,16 @@
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group('nccl')
+local_rank = int(os.environ['LOCAL_RANK'])
+rank = dist.get_rank()
+world = dist.get_world_size()
+torch.cuda.set_device(local_rank)
+if rank == 0:
+    t = torch.zeros(4).cuda()
+else:
+    t = torch.zeros(2).cuda()
+dist.broadcast(t, 0)

@@ -1,0 +1,5 @@
+import lightning as L
+import torch
+from torch.utils.data import DataLoader
+t = L.Trainer(devices=4, strategy='ddp')
+t.fit(m, DataLoader(ds, batch_size=8, shuffle=True))

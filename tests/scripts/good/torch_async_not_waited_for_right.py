@@ -1,0 +1,15 @@
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group('nccl')
+local_rank = int(os.environ['LOCAL_RANK'])
+rank = dist.get_rank()
+world = dist.get_world_size()
+torch.cuda.set_device(local_rank)
+t = torch.ones(3).cuda()
+work = dist.all_reduce(t, async_op=True)
+work.wait()
+print(t)

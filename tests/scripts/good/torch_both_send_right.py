@@ -1,0 +1,19 @@
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group('nccl')
+local_rank = int(os.environ['LOCAL_RANK'])
+rank = dist.get_rank()
+world = dist.get_world_size()
+torch.cuda.set_device(local_rank)
+t = torch.ones(3).cuda()
+r = torch.zeros(3).cuda()
+if rank == 0:
+    dist.send(t, dst=1)
+    dist.recv(r, src=1)
+else:
+    dist.recv(r, src=0)
+    dist.send(t, dst=0)
