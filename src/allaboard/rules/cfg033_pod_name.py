@@ -96,6 +96,11 @@ def _check_job_set(
     subdomain = domain.partition(".")[0]
     if not workload.subdomain or pod in service_names:
         return
+    if workload.without_names:
+        if named and domain:
+            reason = "enableDNSHostnames is false, and no pod of the JobSet has a name"
+            yield _claim(workload, value, reason, f"{value.text} with enableDNSHostnames: true")
+        return
     if subdomain != workload.subdomain:
         if named and subdomain not in service_names and workload.name:
             yield _claim(

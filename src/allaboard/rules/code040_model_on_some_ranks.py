@@ -29,10 +29,14 @@ from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.wrapped_models import ModelRun, WrappedModels, find_run
 
 _WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "horovod",
-          "MultiWorkerMirroredStrategy", "deepspeed", "pmap")  # fmt: skip
+          "MultiWorkerMirroredStrategy", "deepspeed", "pmap", "make_array_from_")  # fmt: skip
 """Words without which no model of a script meets other ranks."""
 _HOROVOD_CALLBACK = re.compile(
     r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
+)
+_GLOBAL = (
+    "import jax\nimport jax.numpy as jnp\nx = jax.make_array_from_process_local_data(s, a)\n"
+    "if jax.process_index() == 0:\n    print(jnp.sum(x))\n"
 )
 _KERAS_CALLS = ("fit", "evaluate", "predict", "save")
 
@@ -60,6 +64,31 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         if not on_both_ways:
             yield claim
+    yield from _global_arrays(script, reach)
+
+
+def _global_arrays(script: Script, reach: CallGraph) -> Iterator[Claim]:
+    """Report computations on an array of all processes of JAX that only some of them run."""
+    arrays = {
+        ast.unparse(p.targets[0])
+        for n, c in script.calls
+        if n.startswith("jax.make_array_from_") and isinstance(p := script.parents[c], ast.Assign)
+    }
+    for name, call in script.calls if arrays else ():
+        used = next((t for a in call.args if (t := ast.unparse(a)) in arrays), None)
+        condition = script.rank_condition(call)
+        if used is None or condition is None or not name.startswith(("jax.numpy.", "jax.lax.")):
+            continue
+        if not differs_between_ranks(script, reach, condition.test) or condition.orelse:
+            continue
+        yield Claim(
+            summary=f"{used} is an array of all processes, and {name.rpartition('.')[2]} of it runs only "
+            f"where {script.reached_where(call, condition)}",
+            evidence=(script.evidence_for(call), script.evidence_for(condition)),
+            fix=f"{ast.unparse(call)}   # on all processes, outside of the if of line {condition.lineno}",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
 
 
 def _is_without_sync(script: Script, call: ast.Call) -> bool:
@@ -203,6 +232,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "one process computes with an array of all processes": (
+            ScriptFacts(source=_GLOBAL),
+            "x is an array of all processes, and sum of it runs only where jax.process_index() == 0",
+        ),
         "one process runs a `pmap` over the devices of all processes": (
             ScriptFacts(
                 source="import jax\nstep = jax.pmap(f, axis_name='i')\ndef score(g, x):\n"
@@ -282,6 +315,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "one process prints what all have computed with an array of all processes": ScriptFacts(
+            source=_GLOBAL.replace("    print(jnp.sum(x))", "    print(s)").replace(
+                "if jax", "s = jnp.sum(x)\nif jax"
+            )
+        ),
+        "one process computes with an array of its own": ScriptFacts(
+            source=_GLOBAL.replace("jax.make_array_from_process_local_data(s, a)", "jnp.ones(3)")
+        ),
         "one process runs a `pmap` over its own devices": ScriptFacts(
             source="import jax\nstep = jax.pmap(f, devices=jax.local_devices())\n"
             "if jax.process_index() == 0:\n    step(x)\n"

@@ -157,8 +157,8 @@ def _no_sync_without_forward(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         calls = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Call)]
         names = [ast.unparse(c.func) for c in calls]
-        own = [n for n in names if not n.endswith((".backward", "scale", ".item", "print"))]
-        if own or not any(n.endswith(".backward") for n in names):
+        running = [n for n in names if not n.endswith((".backward", "scale", ".item", "print"))]
+        if running or not any(n.endswith(".backward") for n in names):
             continue
         yield Claim(
             summary="no_sync has no effect here: the forward ran before it, and this backward averages the "

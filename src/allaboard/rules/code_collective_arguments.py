@@ -75,13 +75,13 @@ def _size(script: Script, value: ast.expr) -> str | None:
         count = integer(script, value.right)
         is_single = isinstance(value.left, ast.List) and len(value.left.elts) == 1
         return str(count) if is_single and count is not None else None
-    made = _unmoved(value)
-    if made is None or not made.args or _kind(made) not in _TENSOR_MAKERS:
+    maker = _unmoved(value)
+    if maker is None or not maker.args or _kind(maker) not in _TENSOR_MAKERS:
         return None
-    first = made.args[0]
+    shape = maker.args[0]
     numbers = [
         integer(script, n)
-        for n in (first.elts if isinstance(first, (ast.List, ast.Tuple)) else made.args)
+        for n in (shape.elts if isinstance(shape, (ast.List, ast.Tuple)) else maker.args)
     ]
     return None if None in numbers else f"({', '.join(map(str, numbers))})"
 
@@ -108,15 +108,15 @@ def _list_on_all_ranks(facts: ScriptFacts) -> Iterator[Claim]:
             passed = call_argument(call, argument, 1)
             if passed is None or script.rank_condition(call) is not None:
                 continue
-            made = _list_of_all(script, passed)
-            if made is None:
+            list_expression = _list_of_all(script, passed)
+            if list_expression is None:
                 continue
             owner = call_argument(call, role)
             text, rank = ast.unparse(passed), ast.unparse(owner) if owner is not None else "0"
             yield Claim(
                 summary=f"every rank passes {argument} to {name}, which only the rank of {role} may do: the "
                 "others end with a ValueError, and that one waits for them",
-                evidence=(script.evidence_for(call), script.evidence_for(made)),
+                evidence=(script.evidence_for(call), script.evidence_for(list_expression)),
                 fix=f"{argument}={text} if dist.get_rank() == {rank} else None",
                 certainty=Certainty.LIKELY,
                 where=script.place_of(call),
@@ -250,7 +250,7 @@ timeout, and its log blames the network.
             "each side has its own call": _GATHER.replace(
                 "dist.gather(", "if rank == 0:\n    dist.gather("
             ),
-            "an all_gather": _GATHER.replace(
+            "an all_gather, whose list all ranks pass": _GATHER.replace(
                 "gather(t, gather_list=out, dst=0)", "all_gather(out, t)"
             ),
         },

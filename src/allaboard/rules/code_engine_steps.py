@@ -26,8 +26,8 @@ def _not_prepared(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     prepares = script.calls_of(f"{_ACCELERATOR}.prepare")
     backwards = script.calls_of(f"{_ACCELERATOR}.backward")
-    others = script.method_calls("prepare_model", "prepare_fsdp")
-    passed = {ast.unparse(a) for c in (*prepares, *others) for a in c.args}
+    model_prepares = script.method_calls("prepare_model", "prepare_fsdp")
+    passed = {ast.unparse(a) for c in (*prepares, *model_prepares) for a in c.args}
     if not prepares or not backwards or any(text.startswith("*") for text in passed):
         return
     for name, call in script.calls:
@@ -71,12 +71,14 @@ def _gathered_unpadded(facts: ScriptFacts) -> Iterator[Claim]:
     for call in script.calls_of(f"{_ACCELERATOR}.gather", f"{_ACCELERATOR}.gather_for_metrics"):
         passed = call.args[0] if call.args else None
         parts = passed.elts if isinstance(passed, (ast.Tuple, ast.List)) else [passed]
-        made = next((m for p in parts if (m := _generated(script, p, call)) is not None), None)
-        if made is None or script.rank_condition(call) is not None:
+        generation = next(
+            (m for p in parts if (m := _generated(script, p, call)) is not None), None
+        )
+        if generation is None or script.rank_condition(call) is not None:
             continue
         yield Claim(
             summary=_UNPADDED,
-            evidence=(script.evidence_for(call), script.evidence_for(made)),
+            evidence=(script.evidence_for(call), script.evidence_for(generation)),
             fix=f"{ast.unparse(call.func).rpartition('.')[0]}.pad_across_processes(…, dim=1, pad_index=…)   "
             "# before it",
             certainty=Certainty.LIKELY,

@@ -314,10 +314,10 @@ def _uneven_claim(
 def _named_by_rank(script: Script) -> Iterator[Claim]:
     """Report a collective of Horovod whose name is another one on each process."""
     for called, call in script.calls:
-        given = call_argument(call, "name") if called in HOROVOD_COLLECTIVES else None
-        if given is None:
+        argument = call_argument(call, "name") if called in HOROVOD_COLLECTIVES else None
+        if argument is None:
             continue
-        value = resolve(script, given)
+        value = resolve(script, argument)
         parts = [n for n in ast.walk(value) if isinstance(n, (ast.Call, ast.Name, ast.Attribute))]
         if any(script.ranks.rank_kind(p) == "number" for p in parts):
             yield Claim(

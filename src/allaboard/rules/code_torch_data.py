@@ -20,6 +20,12 @@ _SEEDED = re.compile(
     r"random\.seed\(|seed_everything|set_seed|setup_seed|seed_all|fix_seed|manual_seed"
 )
 _STOP = re.compile(r"early_?stop|should_stop|stop_training|patience", re.I)
+_ALONE = (
+    "each rank decides by its own share of the data when to stop: the first that leaves the loop lets the "
+    "others wait in their next step"
+)
+_AGREED = re.compile(r"check_trigger|gather|isnan|isfinite")
+"""Matches what may make the decision one of all ranks, or one that another rule judges."""
 _MEETS = re.compile(
     r"all_reduce|all_gather|broadcast|\.reduce\(|\.gather\(|reduce_dict|reduce_tensor|synchroni[sz]e_"
 )
@@ -126,6 +132,7 @@ def _mentions(node: ast.expr, name: str) -> bool:
 
 def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
     yield from _stopped_by_one(facts)
+    yield from _left_by_own_loss(facts)
     source = facts.source
     if "DistributedDataParallel" not in source or not _STOP.search(source) or _MEETS.search(source):
         return
@@ -145,8 +152,7 @@ def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
         if loop is None or ".backward(" not in ast.unparse(loop):
             continue
         yield Claim(
-            summary="each rank decides by its own share of the data when to stop: the first that leaves the "
-            "loop lets the others wait in their next step",
+            summary=_ALONE,
             evidence=(script.evidence_for(condition), script.evidence_for(loop)),
             fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
             severity=Severity.WARNING,
@@ -154,6 +160,45 @@ def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(condition),
         )
         return
+
+
+def _left_by_own_loss(facts: ScriptFacts) -> Iterator[Claim]:
+    """Report a `break` out of the loop of the steps by the loss of the rank's own batch."""
+    source = facts.source
+    if ".item()" not in source or _MEETS.search(source) or _AGREED.search(source):
+        return
+    script = read_script(facts)
+    prepared = script.calls_of("accelerate.Accelerator().prepare")
+    if not prepared and not script.calls_of("torch.nn.parallel.DistributedDataParallel"):
+        return
+    for node in [n for n in script.parents if isinstance(n, ast.Break)]:
+        condition = script.parents.get(node)
+        loop = script.parents.get(condition) if isinstance(condition, ast.If) else None
+        if not isinstance(condition, ast.If) or not isinstance(loop, ast.For):
+            continue
+        if condition not in loop.body or script.rank_condition(node) is not None:
+            continue
+        steps = [s for s in loop.body if ".backward(" in ast.unparse(s)]
+        if steps and not isinstance(steps[0], ast.For) and _asks_own_loss(condition.test):
+            yield Claim(
+                summary=_ALONE,
+                evidence=(script.evidence_for(condition), script.evidence_for(loop)),
+                fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(condition),
+            )
+            return
+
+
+def _asks_own_loss(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "item"
+        and "loss" in ast.unparse(n.func.value).lower()
+        for n in ast.walk(test)
+    )
 
 
 _STOP_FIELDS = re.compile(r"(?:\w+\.)*(?:should_stop|should_training_stop|stop_training)")
@@ -249,6 +294,10 @@ _HEAD = (
 _RESUME = (
     _HEAD
     + "c = torch.load('m.pt')\nmodel.load_state_dict(c['model'])\ntorch.save(model, f'm{rank}.pt')\n"
+)
+_OWN_LOSS = (
+    _HEAD + "model = DistributedDataParallel(net)\nfor x in data:\n    loss = model(x).sum()\n"
+    "    loss.backward()\n    if loss.item() < 0.1:\n        break\n"
 )
 _LOOP = (
     _HEAD + "a, b = DistributedSampler(train), DistributedSampler(test)\nfor epoch in range(9):\n"
@@ -357,6 +406,7 @@ Reduce the value over all ranks before the decision, or let rank 0 decide and br
 """,
         check=_stops_alone,
         fires_on={
+            "the loop ends when the loss of the rank's own batch is small": (_OWN_LOSS, _ALONE),
             "each rank stops early by its own share of the validation data": (
                 _LOOP,
                 "each rank decides by its own share of the data when to stop: the first that leaves the loop "
@@ -379,6 +429,15 @@ Reduce the value over all ranks before the decision, or let rank 0 decide and br
             ),
         },
         silent_on={
+            "the loop ends when the averaged loss is small": _OWN_LOSS.replace(
+                "    if", "    dist.all_reduce(loss)\n    if"
+            ),
+            "the loop ends after a number of steps": _OWN_LOSS.replace(
+                "loss.item() < 0.1", "step > 9"
+            ),
+            "the loop trains a model without DDP": _OWN_LOSS.replace(
+                "DistributedDataParallel(net)", "net"
+            ),
             "Lightning broadcasts `trainer.should_stop` to all ranks": _CALLBACK
             + "        trainer.should_stop = trainer.strategy.broadcast(trainer.should_stop)\n",
             "rank 0 broadcasts the flag that ends the loop": _BREAK.replace("ACT", "stop = True")

@@ -67,6 +67,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """A Job's ``completions``."""
     per_node: Value | None = None
     """nprocPerNode of a PyTorchJob, or slotsPerWorker of an MPIJob."""
+    without_names: bool = False
+    """True if a JobSet says that its pods get no names (``network.enableDNSHostnames: false``)."""
     subdomain: str = ""
     """The one under which a JobSet names its pods."""
     elastic: bool = False

@@ -176,6 +176,7 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
             per_node, "spec.slotsPerWorker" if kind == "MPIJob" else "spec.nprocPerNode"
         ),
         subdomain=(network or name) if kind == "JobSet" else "",
+        without_names=spec.text_at("network", "enableDNSHostnames").lower() == "false",
         elastic=spec.node_at("elasticPolicy") is not None,
         dynamic=_if_true(
             reader.value_of(spec.node_at("enableDynamicWorker"), "enableDynamicWorker")
