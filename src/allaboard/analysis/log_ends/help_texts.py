@@ -70,15 +70,15 @@ def final_help_text(lines: Sequence[str]) -> HelpText | None:
     rules = [n for n in range(begin, len(lines)) if _RULE.match(lines[n].strip())]
     number = 0
     while number + 1 < len(rules):
-        first, last = rules[number], rules[number + 1]
-        body = [line.strip() for line in lines[first + 1 : last]]
+        upper_rule, lower_rule = rules[number], rules[number + 1]
+        body = [line.strip() for line in lines[upper_rule + 1 : lower_rule]]
         if not any(body) or len(body) > MAX_TEXT_LINES:
             number += 1  # two texts, one below the other, or output between them
             continue
         if reports_failure(text := " ".join(" ".join(body).split())[:MAX_TEXT_CHARS]):
             filled = next(n for n, line in enumerate(body) if line)
             host = next((m["host"] for m in map(_HOST.match, body) if m is not None), "")
-            return HelpText(text, first + 1 + filled, last, host)
+            return HelpText(text, upper_rule + 1 + filled, lower_rule, host)
         number += 2
     return None
 
@@ -93,6 +93,6 @@ def reports_failure(text: str) -> bool:
 def help_text_advice(help_text: HelpText) -> str:
     """Return what to do about a help text: what it says itself, and where to look."""
     stated = stated_remedy(help_text.text)
-    first = f"do what it says: {stated!r}; else " if stated else ""
-    place = f"look at {help_text.host}, which it names; " if help_text.host else ""
-    return f"{first}{place}{_CHECK_CALL}"
+    remedy = f"do what it says: {stated!r}; else " if stated else ""
+    named_host = f"look at {help_text.host}, which it names; " if help_text.host else ""
+    return f"{remedy}{named_host}{_CHECK_CALL}"

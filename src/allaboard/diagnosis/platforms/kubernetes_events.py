@@ -8,9 +8,9 @@ import msgspec
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.kubernetes_event_messages import EVENT_MESSAGES, POD
 from allaboard.facts import Certainty, Exhibit, Heard, Testimony
 
-_POD = r"(?:[^\n]{0,80}?\bpod/(?P<pod>[\w.-]{1,253}))?"
 _SOURCE = (
     "its wording from the source of Kubernetes 1.20 to 1.34 (kubelet's eviction, kube-scheduler)"
 )
@@ -20,7 +20,7 @@ def _evicted(what: str, resource: str, rule: str, fix: str) -> KnownMessage:
     """Return the event of a pod that had to leave its node because a resource there ran out."""
     return KnownMessage(
         key=f"The node was low on resource: {resource}",
-        pattern=rf"\bEvicted\b{_POD}[^\n]{{0,80}}?The node was low on resource: {resource}",
+        pattern=rf"\bEvicted\b{POD}[^\n]{{0,80}}?The node was low on resource: {resource}",
         rule=rule,
         says=f"Kubernetes evicted the pod {{pod}}: its node ran out of {what}",
         fix=fix,
@@ -48,7 +48,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="FailedScheduling",
-        pattern=rf"\bFailedScheduling\b{_POD}[^\n]{{0,80}}?(?P<why>\d+/\d+ nodes are available: "
+        pattern=rf"\bFailedScheduling\b{POD}[^\n]{{0,80}}?(?P<why>\d+/\d+ nodes are available: "
         rf"[^\n]{{1,160}}?)"
         r"(?:\. preemption|\.?\s*$|\.?\s*\n)",
         rule="JOIN001",
@@ -61,12 +61,16 @@ MESSAGES = (
         "nvidia.com/gpu.",
         source=_SOURCE,
     ),
+    *EVENT_MESSAGES,
 )
 _NAME = re.compile(r"^Name: +(?P<pod>[\w.-]{1,253})$", re.MULTILINE)
 _SCHEDULED = re.compile(
     r"\bScheduled\b(?:[^\n]{0,80}?\bpod/(?P<pod>[\w.-]{1,253}))?[^\n]{0,80}?Successfully assigned"
 )
+_STARTED = re.compile(rf"\bStarted\b{POD}[^\n]{{0,80}}?Started container")
 _NO_NODE = "finds no node for the pod"
+_NOT_STARTED = "JOIN001"
+"""The rule of events that count until the container of the pod has started."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -75,12 +79,20 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None
     named = _NAME.search(exhibit.text)
     scheduled = {m["pod"] or "" for m in _SCHEDULED.finditer(exhibit.text)}
-    heard = tuple(
-        _with_pod(h, named["pod"] if named else "")
-        for h in heard
-        if not (_NO_NODE in h.says and any(f"pod {pod}:" in h.says for pod in scheduled))
-    )
-    return Testimony(heard=heard) if heard else None
+    started = {m["pod"] or "" for m in _STARTED.finditer(exhibit.text)}
+    counting = [h for h in heard if not _is_over(h, scheduled if _NO_NODE in h.says else started)]
+    # Kubernetes repeats what holds up a pod, in other words: the first event of a kind says most.
+    first_by_kind: dict[str, Heard] = {}
+    for message in sorted(counting, key=lambda h: h.speakers[0].place.line):
+        first_by_kind.setdefault(message.says.partition(": ")[0], message)
+    pod = named["pod"] if named else ""
+    about_pod = tuple(_with_pod(h, pod) for h in first_by_kind.values())
+    return Testimony(heard=about_pod) if about_pod else None
+
+
+def _is_over(heard: Heard, pods: set[str]) -> bool:
+    """Return True for an event that kept one of these pods from its start, which came all the same."""
+    return heard.rule == _NOT_STARTED and any(f"pod {pod}:" in heard.says for pod in pods)
 
 
 def _with_pod(heard: Heard, pod: str) -> Heard:
@@ -90,7 +102,7 @@ def _with_pod(heard: Heard, pod: str) -> Heard:
     return msgspec.structs.replace(
         heard,
         says=heard.says.replace("the pod :", f"the pod {pod}:" if pod else "a pod:"),
-        fix=heard.fix.replace("describe pod  ", f"describe pod {pod or 'POD'} "),
+        fix=re.sub(r"\b(pod|logs)  ", rf"\1 {pod or 'POD'} ", heard.fix),
     )
 
 

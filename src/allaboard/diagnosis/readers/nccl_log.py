@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.log_messages import find_known_messages, speaker_rank
 from allaboard.analysis.network.nccl_loopback import as_loopback
 from allaboard.contracts import LogReader
@@ -31,6 +32,16 @@ _OWN_PEER = re.compile(
     re.MULTILINE,
 )
 """Matches a connection to a thread of NCCL on the writer's own host."""
+_REFUSES = re.compile(
+    r"\b(?:must|should (?:not )?be|needs? to|invalid|not initialized|not supported|unsupported"
+    r"|cannot (?:be|use)|exceeds?|mismatch\w*|null)\b",
+    re.IGNORECASE,
+)
+"""Words of a check of what NCCL was given."""
+_REFUSED_FIX = (
+    "compare on all ranks what the call was given that the traceback names (counts, types, devices, streams, "
+    "groups), and NCCL_* in the environment; torch.cuda.nccl.version(): is it the NCCL that it was built for?"
+)
 MAX_SHOWN_WARNING = 160
 """Characters of an unknown warning that are shown."""
 
@@ -70,10 +81,17 @@ def _unknown_warning(exhibit: Exhibit) -> tuple[Heard, ...]:
             rule="LOG010",
             says=f"NCCL failed: {match['what'].strip()[:MAX_SHOWN_WARNING]}",
             speakers=(Speaker(speaker_rank(line, exhibit.rank), line[:300], place, exhibit.pid),),
-            fix=DEBUG_FIX,
+            fix=_fix_of_warning(match["what"]),
             proves_not=FIRST_USE_DOUBT,
         ),
     )
+
+
+def _fix_of_warning(what: str) -> str:
+    """Return what to do about a warning of which only the words are known."""
+    if stated := stated_remedy(what):
+        return f"do what it says: {stated!r}; if that does not help, {DEBUG_FIX}"
+    return _REFUSED_FIX if _REFUSES.search(what) else DEBUG_FIX
 
 
 READER = LogReader(read=read_log)
