@@ -21,8 +21,8 @@ MAX_MESSAGE_CHARS = 1200
 """Characters from the start of a line within which a message of several lines must end."""
 _TORCH_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
 """Prefix that torch itself writes: the rank in the whole job."""
-_COMM_RANK = re.compile(r"\[TC\]\[rank=(\d{1,7})\]")
-"""Rank in the lines of torchcomms, and of PyTorch's backend nccl2, which is from it."""
+_COMM_RANK = re.compile(r"\[TC\]\[rank=(\d{1,7})\]|\([^()\n]{0,60}\bRankID:(\d{1,7})\)")
+"""Rank in the lines of torchcomms, of PyTorch's backend nccl2, which is from it, and of torch_npu."""
 _RANK_LABEL = re.compile(
     r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?"
 )
@@ -168,7 +168,7 @@ def speaker_rank(line: str, otherwise: int) -> int:
     # A number within a node or a group may differ from the rank, so it counts only as a last resort.
     if match is None and otherwise < 0:
         match = _NODE_RANK_PREFIX.match(line) or _NCCL_GROUP_RANK.search(line)
-    return int(match[1]) if match is not None else otherwise
+    return int(match[match.lastindex or 1]) if match is not None else otherwise
 
 
 def _members_about(groups: dict[str, str]) -> tuple[Who, ...]:

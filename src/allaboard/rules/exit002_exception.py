@@ -31,6 +31,7 @@ from allaboard.analysis.failures.failure_causality import (
     was_interrupted,
 )
 from allaboard.analysis.failures.known_errors import (
+    absent_path,
     known_error_advice,
     known_remedy,
     missing_path_advice,
@@ -208,6 +209,11 @@ def _fix(error: Raised, source: str, log: str) -> str:
         )
     if advice := start_advice(error.message):
         return f"{advice}; the check is at {source}"
+    if path := absent_path(error):
+        return (
+            f"ls -ld {path}   # on its host, in its container: was it to be there? Else fix {source}; the "
+            f"whole traceback is in {log}"
+        )
     first_line = error.message.partition("\n")[0][:MAX_QUOTED_CHARS]
     if first_line and (library := refusing_library(error)):
         return (

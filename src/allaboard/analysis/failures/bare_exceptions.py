@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from allaboard.analysis.failures.known_errors import known_remedy
@@ -13,7 +14,7 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)):\s{1,4}(?P<message>\S.*)"
+    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception))(?:\([\w.]{1,80}\))?:\s{1,4}(?P<message>\S.*)"
 )
 
 _GPU_MEMORY = (
@@ -59,8 +60,9 @@ def explain_bare_exception(line: str) -> BareException | None:
     return BareException(failure.summary(A_PROCESS), failure.fix)
 
 
-def advice_of_line(line: str) -> str:
-    """Return what to do about the exception in this line, or about what it reports in other words."""
+def advice_of_line(line: str, following: Sequence[str] = ()) -> str:
+    """Return what to do about the exception in this line, or about what it reports in other words; the lines
+    ``following`` may say it."""
     match = _EXCEPTION.search(line[:1000])
     message = match["message"] if match is not None else line[:1000]
     raised = Raised(type=match["type"] if match is not None else "", message=message, raised_at=0.0)
@@ -68,7 +70,7 @@ def advice_of_line(line: str) -> str:
         return _GPU_MEMORY if is_gpu_memory(raised) else _HOST_MEMORY
     if explained := explain_bare_exception(line):
         return explained.fix
-    if stated := stated_remedy(message):
+    if stated := stated_remedy(message) or stated_remedy("\n".join(following)):
         return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
     last = COLLECT if match is None else _ABOVE
     first = advice_by_words(message)

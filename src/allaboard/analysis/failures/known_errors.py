@@ -207,6 +207,13 @@ _ERRNO = re.compile(r"^\[Errno (?P<number>2|13|20)\] [^:\n]{1,60}: '(?P<path>/[^
 _NO_PERMISSION = "13"
 
 
+def absent_path(error: Raised) -> str:
+    """Return the absolute path that is not there or may not be entered, quoted for a shell; "" if the message
+    names none."""
+    match = _ERRNO.match(error.message)
+    return shlex.quote(match["path"]) if match is not None else ""
+
+
 def missing_path_advice(error: Raised) -> str:
     """Return the next step for a path that a library's own line could not open; "" for any other exception.
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from allaboard.analysis.log_ends.named_checks import named_checks, without_names
+
 _NUMBERS = r"(?!0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}"
 _NAME = r"[A-Za-z][\w-]{1,62}(?:\.[\w-]{1,62}){0,8}"
 _SOURCE = r"[\w-]{1,80}\.(?:cc|cpp|cu|cuh|h|hpp|py|c|go|rs):"
@@ -82,7 +84,9 @@ _LATE = re.compile(
     r"time(?:d )?[ -]?out|DEADLINE|did not (?:join|arrive|answer)|closed", re.IGNORECASE
 )
 _MEMORY = re.compile(
-    r"out of memory|cannot allocate|memory limit|physical memory|\bOOM\b|bad_alloc", re.IGNORECASE
+    r"out ?of ?memory|cannot allocate|memory limit|physical memory|\bOOM\b|bad_alloc"
+    r"|exceeding (?:memory )?(?:thresholds|limits)|GC overhead limit",
+    re.IGNORECASE,
 )
 _DISK = re.compile(
     r"no space left|disk quota|file write failed|unexpected pos|PytorchStreamWriter", re.IGNORECASE
@@ -239,7 +243,8 @@ _TOPICS = (
 def advice_by_words(message: str) -> str:
     """Return what to look at first, by the things that the message names; "" if it names none of them."""
     pieces = [_OTHERS_FAILED] if _OTHER_RANKS.search(message) else [*_named_things(message)]
-    topics = [topic for topic in _TOPICS if topic.words.search(message)]
+    prose = without_names(message)
+    topics = [topic for topic in _TOPICS if topic.words.search(prose)]
     if any(topic.words is _AMD for topic in topics):  # nvidia-smi shows nothing there
         topics = [topic for topic in topics if topic.words not in (_GPU_ACCESS, _GPU)]
     pieces += [topic.advice for topic in topics]
@@ -253,7 +258,7 @@ def advice_by_words(message: str) -> str:
             "--nnodes, one endpoint: HOST:PORT of the first host), and read the log of rank 0, which serves "
             "the meeting"
         )
-    return "; ".join(pieces[:MAX_ADVICE])
+    return "; ".join(pieces[:MAX_ADVICE]) or named_checks(message)
 
 
 def _named_things(message: str) -> Iterator[str]:

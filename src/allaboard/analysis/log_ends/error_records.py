@@ -22,8 +22,8 @@ _SEVERITY = re.compile(
     r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
     r"|^(?:fatal|error): "
     # The status of gRPC and XLA, which their users print with its message.
-    r"|^(?:\[?\w{1,20}\]?:? )?(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED"
-    r"|DEADLINE_EXCEEDED"
+    r"|^(?:ERROR: )?(?:[\[(]?[\w.-]{1,80}[\])]?:? )?(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED"
+    r"|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED"
     r"|FAILED_PRECONDITION|RESOURCE_EXHAUSTED|INVALID_ARGUMENT|NOT_FOUND|PERMISSION_DENIED"
     r"|UNAUTHENTICATED): )"
     # The same in TensorFlow's list of several errors, and of an operation that failed.
@@ -34,9 +34,10 @@ _SEVERITY = re.compile(
 )
 """Matches the severity before a message, with its time and origin."""
 _GOES_ON = re.compile(
-    r"\b(?:re-?try(?:ing)?|tr(?:y|ies|ying) again|reattempt|fall(?:s|ing)? back|fallback|ignor(?:e|ed|es|ing)"
-    r"|skip(?:s|ped|ping)?|proceed(?:s|ing)?|continu(?:e|es|ing)|instead|unstuck|may be stuck|recovered"
-    r"|deprecated|not a failure|disabl(?:ed|ing)|0 errors?|no errors?|errors?[:=] ?0)\b",
+    r"(?<!please )\b(?:re-?try(?:ing)?|tr(?:y|ies|ying) again|reattempt|fall(?:s|ing)? back|fallback"
+    r"|ignor(?:e|ed|es|ing)|skip(?:s|ped|ping)?|proceed(?:s|ing)?|continu(?:e|es|ing)|instead|unstuck"
+    r"|may be stuck|recovered|deprecated|not a failure|disabl(?:ed|ing)"
+    r"|0 errors?|no errors?|errors?[:=] ?0)\b",
     re.IGNORECASE,
 )
 """Words of a message after which its program goes on."""

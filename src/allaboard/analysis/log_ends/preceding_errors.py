@@ -92,7 +92,7 @@ _FAILS = re.compile(
     r"|taken|bound))\b(?![/.=]\w)"
     r"|\bOOM\b|\b(?:terminated|exited|ended|returned) with (?:a )?(?:non-zero )?(?:exit )?(?:code"
     r"|status|signal)\b"
-    r"|\bAssertion\b|\bpreempted\b|\bPREEMPT",
+    r"|\bAssertion\b|\b[A-Z][a-z]\w{1,60}(?:Error|Exception): ?\S|\bException in \w|\bpreempted\b|\bPREEMPT",
     re.IGNORECASE,
 )
 """Words of a line that something failed."""
@@ -218,7 +218,16 @@ def final_report(lines: Sequence[str], errors: Sequence[PrecedingError]) -> Prec
     attempts = [e for e in own if _ATTEMPT.search(e.message) and not error_message(lines[e.number])]
     if len(attempts) == len(own) < 2:
         return None  # peers that end before others leave such words, and a try may be followed by another
-    return next(iter([e for e in block if e.is_stated] or own))
+    # What one process says of its own failure tells more than what another reports of its end.
+    reasons = [e for e in own if not _ENDED.search(lines[e.number])]
+    severe = [e for e in reasons if not _is_plain_warning(lines[e.number])]
+    return next(iter([e for e in block if e.is_stated] or severe or reasons or own))
+
+
+def _is_plain_warning(line: str) -> bool:
+    """Return True if the line is a record of a warning; NCCL's are about calls that failed."""
+    warning = _WARNING.search(line[:300])
+    return warning is not None and not warning[0].startswith("NCCL")
 
 
 def _shows_progress(line: str) -> bool:

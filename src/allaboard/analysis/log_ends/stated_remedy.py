@@ -28,7 +28,12 @@ _STATED = re.compile(
     r"|[Tt]o (?:increase|raise|lower|reduce|change) [^.\n]{3,60}?, (?:set|use|pass|export))\b"
     r"|[Tt]o (?:fix|resolve|solve|avoid|enable|disable|suppress|override) (?:this|the|that|it)\b[^.\n]{0,80}?"
     r"\b(?:set|use|run|pass|add|call|install)\b"
-    r"|pip3? install \S|Specify (?:`|--\w)|Did you (?:forget|mean)\b)"
+    r"|pip3? install \S|Specify (?:`|--\w)|Did you (?:forget|mean)\b"
+    r"|(?:Solution|Suggestion|Workaround|Remedy|Recommendation|Possible (?:solution|fix))s?: \S"
+    r"|[Ss]etting (?:the )?(?:environment )?(?:variable )?`?[A-Z][A-Z0-9_]{3,}"
+    r"|[Cc]heck (?:that|if|whether|your)\b|[Rr]un (?:the )?[\"'`$]|[Tt]o increase (?:the|this) limit"
+    r"|(?:It is recommended|We recommend|You might (?:want|need)|You'll need|You will need) to"
+    r"|[Ii]ncrease (?:the|your)\b|[Rr]educe (?:the|your)\b|[Uu]pgrade (?:to|the|your)\b)"
     r"[^\n]{0,400})"
 )
 _ONLY_REPORTS = re.compile(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from allaboard.analysis.failures.launcher_errors import CHILD_ERRORS
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.log_messages import known_message_claim, merge_heard
 from allaboard.analysis.member_names import name_members
@@ -151,12 +152,12 @@ def _without_vague(
 
 
 def _generic_summaries(members: Iterable[Member]) -> set[str]:
-    """Return what is said of exceptions of which only the words are known."""
-    return {
-        failure.says
-        for m in members
-        if m.raised is not None and (failure := explain_library_error(m.raised)) is not None
-        if failure.is_generic
+    """Return what is said of exceptions of which only the words are known, or that only tell that a command
+    failed."""
+    raised = [m.raised for m in members if m.raised is not None]
+    failures = [failure for r in raised if (failure := explain_library_error(r)) is not None]
+    return {f.says for f in failures if f.is_generic} | {
+        f"raised {r.type}" for r in raised if r.type in CHILD_ERRORS
     }
 
 

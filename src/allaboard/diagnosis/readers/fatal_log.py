@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -15,8 +16,8 @@ from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     awaited_ranks,
     error_message,
-    goes_on_after,
     is_at_work,
+    is_survived,
     repeated_wait,
 )
 from allaboard.analysis.log_ends.final_errors import (
@@ -82,6 +83,8 @@ MAX_MPI_STACK_LINES = 16
 """Lines of the error stack of MPICH that are read after its first."""
 MAX_ASKING_LINES = 3
 """Lines before a sentence about a failure that may say whom its program asked."""
+MAX_MESSAGE_LINES = 6
+"""Lines after an error's first that may say what is to be done about it."""
 MAX_WRAPPED_LINES = 3
 """Lines between two frames of that stack that continue the one before."""
 _FRAMEWORK_ERROR = re.compile(
@@ -101,6 +104,8 @@ _AWAITED_HOST = re.compile(
     re.IGNORECASE,
 )
 """Name of the member for which a line waits."""
+_PREFIX = re.compile(r"^\S{0,60}? ?(?:\[[^\]\s]{1,40}\]:? ?)+|^\[[^\]\n]{1,60}\]:? ")
+"""What a launcher or a collector puts before a line."""
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 _STORE_GONE = re.compile(
     r"Failed to (?:check|get|set)[^\n]{0,80}on TCPStore, \(maybe TCPStore server has shut down too early"
@@ -201,7 +206,8 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     if explained := explain_bare_exception(message):
         says, fix = explained
     else:
-        fix = record_advice(message, exhibit.host) or advice_of_line(message)
+        advice = advice_of_line(message, _rest_of_message(lines, number))
+        fix = record_advice(message, exhibit.host) or advice
     return _heard(exhibit, number, lines[number].strip(), says, fix)
 
 
@@ -224,9 +230,10 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         number, says = stated_failure(lines), "the log says"
     if number is None:
         return None
-    line = lines[number].strip()
+    line = _with_next_line(lines, number)
     says = f"{says}: {line[:200]}"
-    fix = record_advice(line, exhibit.host) or advice_of_line(line)
+    rest = _rest_of_message(lines, number)
+    fix = record_advice(line, exhibit.host) or advice_of_line(line, rest)
     if fix.startswith("collect "):
         # Whom it asked stands in the lines before, if the program says so.
         earlier_advice = (
@@ -235,6 +242,24 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         fix = "; then ".join([*[advice for advice in earlier_advice if advice][-1:], fix])
     heard = _heard(exhibit, number, line, says, fix)
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
+
+
+def _with_next_line(lines: list[str], number: int) -> str:
+    """Return the line, with the next one that has words if it only announces that one by a colon."""
+    line = lines[number].strip()
+    if not line.endswith(":"):
+        return line
+    following = (
+        _PREFIX.sub("", text) for text in lines[number + 1 : number + 1 + MAX_MESSAGE_LINES]
+    )
+    return f"{line} {next(filter(None, map(str.strip, following)), '')}".rstrip()
+
+
+def _rest_of_message(lines: list[str], number: int) -> list[str]:
+    """Return the lines after the one that reports an error which may belong to its message."""
+    following = lines[number + 1 : number + 1 + MAX_MESSAGE_LINES]
+    block = takewhile(lambda line: line.strip() and TRACEBACK_HEAD not in line, following)
+    return [line.strip() for line in block]
 
 
 def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
@@ -365,7 +390,8 @@ def _describe_end(
     elif line.endswith(":") and EXCEPTION_LINE.match(line):
         line = " ".join([line, *(part.strip() for part in following[:2])])  # as XGBoost's
     is_error = _FRAMEWORK_ERROR.match(line) or (is_last and EXCEPTION_LINE.match(line))
-    if is_error and has_no_traceback and not goes_on_after(line):
+    # Who raises that it could not connect has given up.
+    if is_error and has_no_traceback and not is_survived(line):
         if explained := explain_bare_exception(line):
             return _End(_EXCEPTION_ORDER, *explained)
         says = f"{ENDS_IN_ERROR}{line.strip()[:160]}"
@@ -421,7 +447,9 @@ def _signal_fix(signal_name: str) -> str:
         return ASK_WHO_KILLED
     if signal_name == "SIGTERM":
         return ASK_WHO_ENDED
-    return signal_advice(signal.SIGBUS) if signal_name == "SIGBUS" else READ_LOG
+    if signal_name == "SIGBUS":
+        return signal_advice(signal.SIGBUS)
+    return f"{READ_LOG}, ulimit -c unlimited leaves a core"
 
 
 READER = LogReader(read=read_log)

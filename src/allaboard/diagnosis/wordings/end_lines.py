@@ -46,7 +46,8 @@ LESS_THAN_FATAL = re.compile(
 SIGNAL_LINE = re.compile(
     r"^(?:\S+: line \d+: +\d+ |\S{0,60}\s)?(?P<name>Segmentation fault|Bus error|Illegal instruction"
     r"|Floating point exception|Aborted|Killed)(?: *\(core dumped\))?(?:\s{2,}\S.*)?\s*$"
-    r"|^\[[\w.-]+:\d+\] Signal: (?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
+    r"|^(?:\[[\w.-]+:\d+\] Signal: |(?:\[\d+\] )?signal (?:\(\d+[\d.]*\)|\d+ \(\d+\)): )"
+    r"(?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
     # The failure handlers of absl (libtpu, Ray) and glog (Paddle).
     r"|^\s{0,4}(?:\[SignalInfo: )?\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
 )
@@ -99,6 +100,10 @@ ABOUT_FAILURE = re.compile(
 IMAGE_PULLED = re.compile(r"Successfully pulled image|Started container")
 """Events of a pod after which an image that could not be pulled is there."""
 EXCEPTION_LINE = re.compile(
-    r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
+    r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:\([\w.]+\))?"
+    r"(?: \(see above for traceback\))?(?:: .*)?\s*$"
+    r"|^(?:[a-z_]\w*\.)+[A-Z]\w+: \S.*$"
+    r"|^[A-Z]\w*(?:Killed|Died|Dead|Lost|Expired|TimedOut|Timeout|Aborted|Refused|Denied)\w*: \S.*$"
+    r"|^Exception in (?:thread|device|worker|process|callback)\b[^\n:]{0,60}[:=\" ]{1,3}\S.*$"
 )
 """An exception's last line; its traceback may be missing."""

@@ -30,6 +30,8 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Warning)\b|[A-Za-z_][\w.]*: "
 )
 """Begins the line that names an exception."""
+_RELAYED = re.compile(r"\S*RayTaskError\(")
+"""Begins what Ray's driver raises of a task; the frames of that task stand below it."""
 _CHAIN = re.compile(
     r"The above exception was the direct cause|During handling of the above exception, another"
 )
@@ -46,6 +48,44 @@ _ERROR_WORDS = re.compile(
 
 BREAKS_OFF = "its traceback breaks off at "
 """In the sentence about a traceback without its end: what its process raised is not known."""
+
+
+_HEAD = re.compile(r"(?:^|[\s>\]:|])Traceback(?: \(most recent call last\):)?\s*$")
+_BROKEN_HEAD = re.compile(r"(?:^|[>\]:|] ?)Traceb(?:a(?:c(?:k(?: \([\w ]*\)?)?)?)?)?$")
+"""A head whose line ends too early, at the end of a log."""
+MAX_BEGUN_LINES = 3
+"""Lines below such a head: a frame, its source line, and what is left of the next one."""
+
+
+class BegunTraceback(NamedTuple):
+    """A traceback of which hardly more than its head is there."""
+
+    line: int
+    """Index of the head."""
+    spawned: int
+    """Number of the process that torch.multiprocessing started, of which it is; -1 if it is of none."""
+
+
+def begun_traceback(lines: Sequence[str]) -> BegunTraceback | None:
+    """Return the traceback that begins just before these lines end; None if none does."""
+    numbers = [
+        n for n in range(max(0, len(lines) - MAX_LINES), len(lines)) if lines[n].strip("` \t>")
+    ]
+    final = numbers[-MAX_BEGUN_LINES - 1 :]
+    heads = [n for n in final if _HEAD.search(lines[n])]
+    if not heads and final and _BROKEN_HEAD.search(lines[final[-1]]):
+        heads = final[-1:]
+    following = [lines[n] for n in final if heads and n > heads[-1]]
+    if not heads or any(map(_ends_traceback, (line.strip() for line in following))):
+        return None
+    if following and 'File "' not in following[0]:
+        return None
+    above = [
+        m
+        for n in numbers
+        if n < heads[-1] and (m := _SPAWNED.match(lines[n])) and n >= heads[-1] - 2
+    ]
+    return BegunTraceback(heads[-1], int(above[-1]["number"]) if above else -1)
 
 
 class CutTraceback(NamedTuple):
@@ -92,7 +132,10 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     frame = next((f for f in inner_first if f.is_user), inner_first[0])
     above = [m for line in lines[max(0, begin - 2) : begin] if (m := _SPAWNED.match(line))]
     spawned = int(above[-1]["number"]) if above else -1
-    return CutTraceback(begin, frame, inner_first[0], spawned, _cause_above(lines, begin), message)
+    cause = _cause_above(lines, begin)
+    if not cause and _RELAYED.match(lines[begin]):
+        cause = lines[begin].strip()[:300]
+    return CutTraceback(begin, frame, inner_first[0], spawned, cause, message)
 
 
 def _cause_above(lines: Sequence[str], begin: int) -> str:
@@ -143,6 +186,7 @@ def _begin_of_block(lines: Sequence[str], last: int, first: int) -> int:
         if (
             line.strip()
             and line[:1] not in (" ", "\t", ">")
+            and line.strip("^~ ")
             and not _has_head(lines, first, number)
         ):
             return number

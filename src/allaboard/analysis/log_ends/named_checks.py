@@ -1,0 +1,203 @@
+"""Commands that check the things that an error message names: a file, a program, a host, a device. Pure.
+
+Messages whose wording is new name the same kinds of things as those that are known. Whoever looks into one
+begins with what it names: is the file there, does the host answer, which version is installed?
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+MAX_CHECKS = 2
+"""Checks that are named for one message; more are no first step."""
+MAX_SHOWN_CHARS = 160
+"""Characters of a command that are repeated."""
+_COMMAND = re.compile(
+    r"(?:\b[Cc]ommand:? '?(?P<list>\[.{3,2000})|\b[Cc]ommand:? ['\"`](?P<text>.{3,2000}?)(?:['\"`](?: |$)|$)"
+    r"|\b[Ff]ailed (?:to run|running) (?:command:? )?(?P<run>[a-z][\w.-]{1,40}(?: -{0,2}[\w=./:,-]+){1,40}))"
+)
+"""A command that a program ran, as Python's subprocess and others quote it."""
+_ARGUMENT = re.compile(r"'((?:[^'\\]|\\.)*)'")
+_HOST = (
+    r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}|(?![cgtn]pu[-_]?\d\b|(?:cuda|rank|step|epoch|device|python|torch|sm|line|port)"
+    r"[-_.\d])(?=[^\s:@]{0,80}[\d.])[A-Za-z][\w-]{1,62}(?:\.[\w-]{1,62}){0,8})"
+)
+"""A name with a number or a dot in it, or an address, where the words before say that it is a host."""
+_UNRESOLVED = re.compile(
+    r"(?:host (?:address|name) (?:for|of)|resolve (?:host ?name|host|address)?:?|[Uu]nknown host:?"
+    r"|[Hh]ost not found:?|find (?:host|address)(?: for)?) ['\"(]?(?P<name>[A-Za-z0-9][\w.-]{0,252}\w)"
+)
+_SERVER = re.compile(
+    r"\b(?:server|host|node|peer|worker|to|at|on) ['\"(]?(?P<host>[A-Za-z0-9][\w.-]{1,252})"
+    r"['\")]?(?:,| at| on)? port:? (?P<port>\d{2,5})\b"
+)
+_REACHED = re.compile(
+    r"(?:\b(?:execd|sshd?|daemon|proxy|agent)@|\bssh (?:-\w+ )*|\b(?:executor|container|worker|task)s?"
+    r" [\w-]{1,60} on (?:host )?|\bon (?:host:? )?|\b(?:host|node|hostname|machine):? '?)"
+    + _HOST
+    + r"(?=[\s,:;)'\"]|\.?$)"
+)
+"""The host of which a message speaks."""
+_NO_ENTRY = re.compile(
+    r"[Aa]uthenticat|publickey|[Pp]ermission denied|[Hh]ost key|no password|passwordless"
+)
+_MISSING = re.compile(
+    r"[Nn]o such file|(?<![Kk]ey )not found|does not exist|doesn't exist|cannot open|can't open"
+    r"|[Cc]ould not open|[Ff]ailed to open|[Pp]ermission denied|[Rr]ead-only|[Nn]ot a directory"
+    r"|[Ii]s a directory|missing|cannot (?:read|access|find|load|stat)|[Cc]annot find"
+    r"|[Cc]ould not (?:find|load|read)|not executable|[Ii]nvalid \w{0,20} ?(?:file|path)"
+    r"|exec\w* (?:error|failed)|corrupt|[Ee]xec format"
+)
+_PATH = re.compile(
+    r"(?<![\w/:.\-@])(?P<path>(?!/(?:job|replica|task|device)\b)(?:/|\.{1,2}/|~/|[A-Za-z]:\\)"
+    r"(?:[^\s'\"`,;:()\[\]<>|]|:(?=\w)){2,400})"
+)
+_PROGRAM = re.compile(
+    r"(?:execvp? error on file|[Ff]ailed to exec(?:ute)?|exec(?:utable)? (?:file )?(?:not found)?:?"
+    r"|command not found:?|sh: (?:line \d+: )?) ?['\"]?(?P<name>\.{0,2}/?[\w./-]{2,200})"
+)
+_URL = re.compile(r"(?P<url>(?P<scheme>[a-z][a-z0-9+]{1,11})://[^\s'\"`<>()\[\]{},;]{2,300})")
+_READ_URL = {
+    "http": "curl -sSI {url}",
+    "https": "curl -sSI {url}",
+    "gs": "gsutil ls -l {url}",
+    "s3": "aws s3 ls {url}",
+    "hdfs": "hdfs dfs -ls {url}",
+    "viewfs": "hdfs dfs -ls {url}",
+}
+"""What shows whether this host can read a URL of that scheme."""
+_ADDRESS_SCHEMES = ("tcp", "grpc", "ucx", "tls", "redis", "akka", "ray", "env", "ipc")
+"""Schemes before addresses of processes: what is at them is no file."""
+_INFINIBAND = re.compile(r"\b(?P<device>(?:mlx[45]|hfi1|bnxt_re|irdma|efa|rdmap)_?\d+(?:s\d)?)\b")
+_INTERFACE = re.compile(
+    r"\b(?:interface|dev(?:ice)?|nic):? ['\"]?(?P<name>(?:eth|en[opsx]|ib|bond|wl|lo|docker|veth)\w{0,14})\b"
+)
+_GPU_INDEX = re.compile(
+    r"\b(?:GPU|cuda:|device(?: ordinal)?|[Dd]evice[=:]) ?#?(?P<index>\d{1,2})\b(?=[^\n]*\b(?:GPU|CUDA|cuda))"
+    r"|\b(?:GPU|cuda:) ?#?(?P<index2>\d{1,2})\b"
+)
+_VERSION = re.compile(
+    r"version mismatch|[Bb]uilt (?:against|with|for)|incompatible|[Uu]ndefined symbol|GLIBC\w*_\d"
+    r"|[Uu]nsupported (?:\w+ )?version|requires? (?:\w+ )?(?:version )?[<>=]|newer than|older than"
+    r"|compiled (?:against|with|using)|is not defined for option|[Uu]nknown (?:argument|option|flag)"
+    r"|no kernel image|not compiled with"
+)
+_SOFTWARE = re.compile(
+    r"\b(?P<name>OpenSSL|MPICH|Open MPI|CUDA|cuDNN|NCCL|Triton|triton|ptxas|protobuf|grpc|UCX|libfabric|glibc"
+    r"|GLIBC|PMIx|numpy|NumPy|torch|TensorFlow|tensorflow|jaxlib|jax|libtpu|Python|Java|Scala|Spark)\b"
+)
+_CONTAINER = re.compile(
+    r"[Cc]ontainer (?:not found|['\"(]|\S{1,80} (?:not found|is waiting|terminated|in pod))"
+)
+_EXECUTOR = re.compile(
+    r"\b[Ee]xecutor (?P<number>\d{1,6})\b|\bcontainer_(?P<container>[\w]{6,80})\b"
+)
+_CREDENTIALS = re.compile(
+    r"\b(?:401|403)\b (?:[Uu]nauthori[sz]ed|[Ff]orbidden|[Cc]lient [Ee]rror)|[Uu]nauthori[sz]ed|[Ff]orbidden"
+    r"|[Cc]redentials?\b|[Aa]ccess (?:is )?denied|UNAUTHENTICATED|PERMISSION_DENIED|gated repo"
+    r"|(?:token|certificate|ticket) (?:has |is )?(?:expired|invalid|missing)"
+)
+_LIMIT = re.compile(
+    r"[Qq]uota|[Rr]ate limit|[Tt]oo [Mm]any [Rr]equests|\b429\b"
+    r"|insufficient (?:capacity|resources?|cpu|memory)|[Ss]tockout|not enough resources"
+)
+_DESCRIPTORS = re.compile(r"FD_?SETSIZE|\bEMFILE\b|[Tt]oo many open files|file descriptors?")
+
+
+def named_checks(message: str) -> str:
+    """Return commands that check what the message names; "" if it names nothing that can be checked."""
+    return "; ".join(list(dict.fromkeys(_checks(message[:4000])))[:MAX_CHECKS])
+
+
+def without_names(message: str) -> str:
+    """Return the message without paths, URLs and commands: their words say nothing of what it is about."""
+    text = _COMMAND.sub("command ", message)
+    return _PATH.sub(" ", _URL.sub(" ", text))
+
+
+def _checks(message: str) -> Iterator[str]:
+    if match := _COMMAND.search(message):
+        yield from _command_checks(match, message)
+    yield from _host_checks(message)
+    if _DESCRIPTORS.search(message):
+        yield "ulimit -n   # in the shell that starts it: raise it, or open fewer files and connections"
+    yield from _file_checks(message)
+    if _VERSION.search(message):
+        names = list(dict.fromkeys(m["name"] for m in _SOFTWARE.finditer(message)))[:2]
+        about = f" of {' and '.join(names)}" if names else ""
+        yield (
+            f"compare the versions{about} that were built for each other with those that run (pip list; ldd; "
+            "echo $LD_LIBRARY_PATH $PATH), on every host"
+        )
+    if _CONTAINER.search(message):
+        yield "kubectl get pods; kubectl describe pod NAME   # does that container run, and since when?"
+    if match := _EXECUTOR.search(message):
+        name = (
+            f"executor {match['number']}" if match["number"] else f"container_{match['container']}"
+        )
+        yield (
+            f'read stderr of {name} (Spark\'s page "Executors"; yarn logs -applicationId ID): it says how it '
+            "ended; a limit of memory: spark.executor.memoryOverhead"
+        )
+    yield from _device_checks(message)
+    if _CREDENTIALS.search(message):
+        yield "log in anew on every host, as the user that runs the job: is its token still valid?"
+    if _LIMIT.search(message):
+        yield "ask for less, or for a higher quota: the service's own tool shows what is used and allowed"
+
+
+def _command_checks(match: re.Match[str], message: str) -> Iterator[str]:
+    """Yield how to run the quoted command by hand, whose own output says why it failed."""
+    words = _ARGUMENT.findall(match["list"] or "")
+    command = " ".join(words) or match["text"] or match["run"] or ""
+    if not command or command.startswith("["):
+        return
+    shown = (
+        command if len(command) <= MAX_SHOWN_CHARS else f"{command[:MAX_SHOWN_CHARS].rstrip()} ..."
+    )
+    yield f"run that command by hand on that host, and read what it prints: {shown}"
+
+
+def _host_checks(message: str) -> Iterator[str]:
+    if match := _UNRESOLVED.search(message):
+        yield f"getent ahosts {match['name']}   # on that host; no output: name it in DNS or /etc/hosts"
+    if match := _SERVER.search(message):
+        yield f"from this host: nc -vz {match['host']} {match['port']}; read the log of the process there"
+    elif (match := _REACHED.search(message)) and not match["host"].endswith(
+        (".py", ".so", ".cc", ".cpp")
+    ):
+        host = match["host"]
+        if _NO_ENTRY.search(message):
+            yield f"ssh -o BatchMode=yes {host} true   # as the same user, without a password"
+        else:
+            yield f"ssh {host} uptime; then read the log of the process on {host}, which it names"
+
+
+def _file_checks(message: str) -> Iterator[str]:
+    program = _PROGRAM.search(message)
+    if program is not None and _MISSING.search(message):
+        name = program["name"].rstrip(".:")
+        short = name.rpartition("/")[2]
+        yield f"command -v {short}; ls -l {name}   # on every host, as the launcher starts it"
+        return
+    if match := _URL.search(message):
+        url, scheme = match["url"].rstrip("."), match["scheme"]
+        if scheme in _READ_URL:
+            yield f"{_READ_URL[scheme].format(url=shlex.quote(url))}   # on that host, as the user of the job"
+        elif scheme not in _ADDRESS_SCHEMES:
+            yield f"see where {url} is set: does this build know such a path, and is it meant?"
+        return
+    if _MISSING.search(message) and (match := _PATH.search(message)):
+        path = shlex.quote(match["path"].rstrip("."))
+        yield f"ls -ld {path}; findmnt -T {path}   # on every host, in its container: is it there?"
+
+
+def _device_checks(message: str) -> Iterator[str]:
+    if match := _INFINIBAND.search(message):
+        yield f"ibstat {match['device']}; perfquery   # on that host: is the port up, do its errors grow?"
+    if match := _INTERFACE.search(message):
+        yield f"ip -s link show {match['name']}   # on that host: is it up, with an address?"
+    if match := _GPU_INDEX.search(message):
+        yield f"nvidia-smi -i {match['index'] or match['index2']}   # on that host"
