@@ -117,7 +117,7 @@ class Program:
         probe.data_loader.loader(SimpleNamespace(_BaseDataLoaderIter=loader))
         batches, steps = loader(), probe.step_number.Steps()
         steps.add_optimizer()
-        count = steps.__call__
+        count = getattr(steps, "hook", steps.__call__)
 
         def run_reducer() -> None:
             recorder.pending.append(id(reducer))

@@ -12,51 +12,40 @@ import pytest
 
 from allaboard.agent.observation.process_watcher import ProcessWatcher
 from allaboard.blackbox.reader import OpenBox
-from allaboard.probe import blackbox
+from allaboard.probe import blackbox, layout
 from allaboard.protocol.events import ProcessExited
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 62, 63, 64, 65, 127, 128, 200])
-def test_intervals_are_those_of_the_last_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    times = iter(float(n * n) for n in range(1000))  # every interval differs from the others
+def test_intervals_are_those_of_the_last_steps(tmp_path: Path, steps: int) -> None:
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
-    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
-    for _ in range(steps):
-        box.step()
+    for n in range(steps):
+        _step_at(box, float(n * n))  # every interval differs from the others
     seen = OpenBox(tmp_path / f"{_own_pid()}.box").read_snapshot().intervals
     wanted = tuple(float(2 * n + 1) for n in range(max(0, steps - 1)))
-    assert seen == wanted[-(blackbox.RING - 2) :]
+    assert seen == wanted[-(layout.RING - 2) :]
 
 
-def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(tmp_path: Path) -> None:
     """The job may stand still from then on, and its rhythm would never be known."""
-    times = iter(n / 100 for n in range(1000))
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
-    monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
     reader = OpenBox(tmp_path / f"{_own_pid()}.box")
-    box.step()
+    _step_at(box, 0.0)
     assert reader.read_snapshot().intervals == ()
-    for _ in range(blackbox.RING + 4):
-        box.step()
-    assert len(reader.read_snapshot().intervals) == blackbox.RING - 2
+    for n in range(layout.RING + 4):
+        _step_at(box, n / 100)
+    assert len(reader.read_snapshot().intervals) == layout.RING - 2
 
 
-def test_a_pace_is_that_of_the_steps_of_the_last_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pace_is_that_of_the_steps_of_the_last_second(tmp_path: Path) -> None:
     now = 0.0
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
-    monkeypatch.setattr(blackbox, "monotonic", lambda: now)
     reader = OpenBox(tmp_path / f"{_own_pid()}.box")
     told = []
     for each, many in ((0.02, 100), (0.04, 40), (0.2, 10)):
         for _ in range(many):
             now += each
-            box.step()
+            _step_at(box, now)
         pace = reader.read_snapshot().pace
         assert pace is not None
         told.append((pace.steps, round(pace.step, 3)))
@@ -125,6 +114,13 @@ def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> 
     assert not watch.has_changed()
     box.phase(4, 1)
     assert watch.has_changed() and not watch.has_changed()
+
+
+def _step_at(box: blackbox.Box, now: float) -> None:
+    """One step at this time, whatever the clock says."""
+    box.step()
+    box.doubles[layout.RING_AT // 8 + box.steps % layout.RING * 3] = now
+    box.doubles[layout.STEP_AT // 8 + 2] = now
 
 
 def _own_pid() -> int:

@@ -237,7 +237,7 @@ def test_steps_of_pytorch_have_it_read_again(
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch_cuda()))
     box.phase(member.TRAINING, 1)
     count, optimizer, samples = Steps(), ModuleType("optimizer"), []
-    monkeypatch.setattr(count, "_only_id", id(optimizer))
+    monkeypatch.setattr(count, "only_id", id(optimizer))
     for due in (0.0, 0.0, float("inf")):
         member.here.memory_due = due
         count(optimizer, (), {})

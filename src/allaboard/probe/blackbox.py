@@ -13,6 +13,7 @@ import threading
 from threading import get_ident
 from time import monotonic
 
+from .event_fields import BoxFields, SlotFields
 from .layout import (
     AGENT,
     AGENT_AT,
@@ -23,21 +24,15 @@ from .layout import (
     KEPT,
     KEPT_AT,
     MAGIC,
-    NAME_AT,
-    NAME_BYTES,
     NUMBER,
     NUMBER_AT,
     OP,
-    OP_LAST,
-    RING,
-    RING_AT,
     SIZE,
     SLOT_BYTES,
     SLOTS,
     SLOTS_AT,
     STATE,
     STATE_AT,
-    STEP_AT,
     TEXTS,
     THREAD,
     THREAD_AT,
@@ -48,11 +43,9 @@ from .layout import (
 )
 
 NO_LOSS = float("nan")
-STEP_INDEX, RING_INDEX = STEP_AT // 8, RING_AT // 8
-"""In a view of 64-bit numbers."""
 
 
-class Box:
+class Box(BoxFields):
     """Writes one black box. Never called by more than one process; threads have slots.
 
     ``map`` is the mapped file, ``ident`` the main thread. ``input`` and ``sync`` are seconds of the step that
@@ -78,6 +71,7 @@ class Box:
             self.map = own_map
             self._reset()
         self.longs, self.doubles, self.ints = typed_views(self.map)
+        self.attach(self.map)
         HEADER.pack_into(
             self.map, 0, MAGIC, VERSION, os.getpid(), started, monotonic(),
             threading.main_thread().ident or 0, signum, stack_fd,
@@ -120,29 +114,6 @@ class Box:
             self.map, STATE_AT, self._generation, code, now or monotonic(), round_,
             self._generation,
         )  # fmt: skip
-
-    def step(self) -> float:
-        """Counts one finished step; returns the time (s)."""
-        self.steps = n = self.steps + 1
-        now = monotonic()
-        input_, sync = self.input, self.sync
-        # The ring's entry before the count: a reader that sees step n reads its times there.
-        doubles, index = self.doubles, RING_INDEX + n % RING * 3
-        doubles[index] = now
-        doubles[index + 1] = input_
-        doubles[index + 2] = sync
-        self.all_input = all_input = self.all_input + input_
-        self.all_sync = all_sync = self.all_sync + sync
-        longs = self.longs
-        longs[STEP_INDEX] = n
-        doubles[STEP_INDEX + 2] = now
-        doubles[STEP_INDEX + 3] = all_input
-        doubles[STEP_INDEX + 4] = all_sync
-        doubles[STEP_INDEX + 5] = self.loss
-        longs[STEP_INDEX + 1] = n
-        longs[STEP_INDEX + 6] = n
-        self.input = self.sync = 0.0
-        return now
 
     def number(self, value: int) -> None:
         """The number that the framework itself gave to a step that is done."""
@@ -189,10 +160,11 @@ class Box:
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""
+        slot: Slot | None
         ident = get_ident()
         if ident == self.ident:
-            return self.main_slot
-        slot: Slot | None
+            slot = self.main_slot
+            return slot
         try:
             slot = self._local.slot
         except AttributeError:
@@ -297,69 +269,25 @@ class _SlotReturn:
         self._free.append(self._index)
 
 
-class Slot:
+class Slot(SlotFields):
     """The operation that one thread is inside of. Nested calls count as the outermost.
 
     ``spent``: seconds inside, in all; ``count_before``: what threads before this one have counted.
     A collective's hook does by itself what `enter` and `leave` do.
     """
 
-    __slots__ = (
-        "_doubles",
-        "_longs",
-        "_map",
-        "_since",
-        "count",
-        "count_before",
-        "depth",
-        "index",
-        "main",
-        "name",
-        "offset",
-        "spent",
-    )
+    __slots__ = ("count_before", "offset")
 
     def __init__(self, box: Box, offset: int) -> None:
-        self._map = box.map
-        self._longs, self._doubles = box.longs, box.doubles
+        self.attach(box.map)
         self.offset = offset
         self.index = offset // 8
         self.name = b""
-        self._since = 0.0
+        self.since = 0.0
         self.spent = 0.0
         self.count = self.count_before = 0
         self.depth = 0
         self.main = False
-
-    def enter(self, name: bytes, group: int = 0, number: int = 0, now: float = 0.0) -> None:
-        """Enters an operation, the ``number``-th of this group (1..., 0 for none)."""
-        self.depth += 1
-        if self.depth == 1:
-            self.count = n = self.count + 1
-            self._since = now = now or monotonic()
-            longs, index = self._longs, self.index
-            longs[index] = n
-            if name is not self.name:
-                self.rename(name)
-            self._doubles[index + 1] = now
-            longs[index + 3] = 1 + group
-            longs[index + 4] = number
-            longs[index + OP_LAST] = n
-
-    def rename(self, name: bytes) -> None:
-        """Write the name of the operation that is being entered: most loops enter one again and again."""
-        self.name = name
-        at = self.offset + NAME_AT
-        self._map[at : at + NAME_BYTES] = name[:NAME_BYTES].ljust(NAME_BYTES, b"\0")
-
-    def leave(self, name: bytes) -> None:
-        """Leaves it again."""
-        self.depth -= 1
-        if self.depth == 0:
-            self.spent = spent = self.spent + monotonic() - self._since
-            # Two fields, not the whole record: the counts at both of its ends stay as they are.
-            self._doubles[self.index + 2] = spent
-            self._longs[self.index + 3] = 0
 
 
 def start_ticks(pid: int) -> int:

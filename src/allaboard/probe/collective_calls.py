@@ -13,6 +13,7 @@ from math import prod
 from zlib import crc32
 
 from . import layout
+from .event_fields import GroupFields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,35 +40,16 @@ TRIAL_CALLS = 16
 """Calls of one thread after which it is no guest in a group that another one used before."""
 
 
-class Group:
+class Group(GroupFields):
     """One group of ranks as this rank sees it; ``number`` counts its calls, from 1."""
 
-    __slots__ = (
-        "_doubles",
-        "_ints",
-        "_longs",
-        "_map",
-        "busy",
-        "call_index",
-        "device",
-        "digest",
-        "index",
-        "number",
-        "offset",
-        "ordered",
-        "path",
-        "ranks",
-        "ring_index",
-        "thread",
-        "threads",
-        "trial",
-    )
+    __slots__ = ("_map", "device", "offset", "ordered", "ranks", "threads")
 
     def __init__(
         self, box: Box, index: int, name: str, round_: int, ranks: Sequence[int], rank: int
     ) -> None:
         self._map = map_ = box.map
-        self._longs, self._doubles, self._ints = box.longs, box.doubles, box.ints
+        self.attach(map_)
         self.ranks = ranks
         self.index = index
         self.offset = offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
@@ -78,7 +60,7 @@ class Group:
         self.path = 0
         self.ordered = True
         self.busy = False
-        self.thread: object = None
+        self.thread = None
         self.threads: list[object] = []
         self.trial = 0
         self.device = ""
@@ -89,21 +71,6 @@ class Group:
         map_[offset + layout.RANKS_AT : offset + layout.RANKS_AT + len(data)] = data
         label = name.encode("utf-8", "replace")[:64]
         layout.GROUP.pack_into(map_, offset + layout.ABOUT_AT, round_, len(ranks), rank, label)
-
-    def call(self, signature: int, required: int, place_number: int, now: float) -> None:
-        """Counts one call, made ``now`` (s)."""
-        self.number = n = self.number + 1
-        self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
-        self.path = path = (self.path * 1000003 + place_number) & 0xFFFFFFFF
-        # The ring's entry first: a reader that sees number n finds what it was.
-        ints, index = self._ints, self.ring_index + n % layout.CALLS * 3
-        ints[index] = digest
-        ints[index + 1] = path
-        ints[index + 2] = signature
-        longs, index = self._longs, self.call_index
-        longs[index] = n
-        self._doubles[index + 1] = now
-        longs[index + 2] = n
 
     def handed(self, thread: object) -> None:
         """Another thread than before makes the next call. Where two take turns, their order may be another

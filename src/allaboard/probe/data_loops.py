@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import layout
 from .collective_calls import Calls
+from .event_fields import PassFields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ NOWHERE = memoryview(bytearray(4)).cast("I")
 """Where a pass counts its batches after another one has begun in its loop."""
 
 
-class Pass:
+class Pass(PassFields):
     """One time through a loader; ``batches`` so far.
 
     Batches before ``sampled_next`` may be counted by hand: the number of the batch, which is kept in
     ``batches``, is written to ``counts`` at ``index``.
     """
 
-    __slots__ = ("batches", "counts", "index", "loop", "number", "sampled_next")
+    __slots__ = ("loop", "number")
 
     def __init__(self, loop: Any, number: int) -> None:
         self.loop: Loop = loop

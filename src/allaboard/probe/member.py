@@ -23,6 +23,7 @@ from . import (
     tracker_runs,
 )
 from .blackbox import Box, mapped
+from .event_fields import ProcessFields
 from .layout import SUFFIX
 
 TYPE_CHECKING = False
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 STARTED, IMPORTING, IMPORTED, ARRIVED, JOINING, JOINED, TRAINING, LEAVING = range(1, 9)
 
 
-class _Process:
+class _Process(ProcessFields):
     """The state of this process; one instance, ``here``."""
 
     def __init__(self) -> None:
-        self.box: Box | None = None
+        self.box = None
         self.folder = os.environ.get("ALLABOARD_BOX", "")
         self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
         self.gated = os.environ.get("ALLABOARD_GATE", "")

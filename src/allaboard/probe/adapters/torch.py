@@ -222,7 +222,7 @@ def _optimizer(module: Any) -> None:
     phases.optimizer(module, count.add_optimizer)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(count.__call__)  # of the object itself, it would be looked up each time
+        register(count.hook)
     elif hasattr(getattr(module, "Optimizer", None), first.AFTER_STEP):
         first.steps(module.Optimizer, count)
     else:

@@ -15,6 +15,7 @@ from time import monotonic
 
 from ... import layout, member
 from ...collective_calls import Calls, Group
+from ...event_hooks import COLLECTIVE, hook_in_c
 from ...layout import CALLS, OP_LAST
 from . import collective_signatures as table
 from .backward_reach import UnknownGraphError, due, reaches
@@ -71,15 +72,25 @@ class Recorder:
         self.names: dict[int, tuple[object, str]] = {id(None): (None, "sum")}
         self.spoiled = False
         self.waits: Waits | None = None
-        self._recent: list[dict[int, Last]] = []
+        self._recent: list[Any] = []
         self._ways: dict[int, Way] = {}
         """Of each reducer the way to one of its parameters in the last graph that was searched."""
 
     def remembered(self) -> dict[int, Last]:
         """Return, for one operation, what was called last from each place (f_lasti), until all is
         forgotten."""
-        self._recent.append({})
-        return self._recent[-1]
+        recent: dict[int, Last] = {}
+        self.forget_with(recent)
+        return recent
+
+    def forget_with(self, remembering: Any) -> None:
+        """Have this cleared, too, when calls are forgotten."""
+        self._recent.append(remembering)
+
+    def returned(self, result: object) -> None:
+        """Look at what a call has returned."""
+        if self.waits is not None and self.waits.off:
+            self.waits.begun(result)
 
     def forget(self) -> None:
         """Forget what is known of calls; it is found anew."""
@@ -270,6 +281,8 @@ def recorded(
     is_followed, tensor_sizes = name in FOLLOWED, tensor_numbers.sizes
     recent: dict[int, Last] = recorder.remembered()
     here = member.here
+    in_c: Any = None
+    depth = 1
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -286,7 +299,7 @@ def recorded(
             described = describe(*args, **kwargs)
             if described is not None:
                 pg, tensor, reduce, root, extra = described
-                frame = _getframe(1)
+                frame = _getframe(depth)
                 code, one, elements, dtype, how, to, more, whose, group, signed = recent.get(
                     frame.f_lasti, NEVER
                 )
@@ -321,6 +334,11 @@ def recorded(
                     longs[at + 2] = number
                 else:
                     group = recorder.note(box, name, described, frame, now, recent)
+                    at = frame.f_lasti
+                    if in_c is not None and at in recent:
+                        told = (args, kwargs, (tensor, pg, reduce), at, recent[at])
+                        if in_c.remember(*told):
+                            del recent[at]
                     number = group.number if group is not None else 0
                 if group is not None:
                     group.busy = True
@@ -340,8 +358,8 @@ def recorded(
         longs[at + OP_LAST] = count
         try:
             result = call(*args, **kwargs)
-            if result is not None and recorder.waits is not None and recorder.waits.off:
-                recorder.waits.begun(result)
+            if result is not None:
+                recorder.returned(result)
             return result
         # It raised before or after it met the other ranks: they may count it or not.
         except BaseException:
@@ -359,4 +377,17 @@ def recorded(
             if slot.main:
                 box.sync += lasted
 
-    return inside
+    sizes = tensor_sizes if is_followed else None
+    told = (call, inside, label, sizes, tensor_numbers.find, recorder.returned)
+    in_c = hook_in_c(COLLECTIVE, *told)
+    if in_c is None:
+        return inside
+    depth = 2
+    recorder.forget_with(in_c)
+    collective = in_c.collective
+
+    @functools.wraps(call)
+    def outside(*args: Any, **kwargs: Any) -> Any:
+        return collective(args, kwargs)
+
+    return outside

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from ... import member
 from ...data_loops import NO_PASS, Pass, ProcessLoops
+from ...event_hooks import BATCH, hook_in_c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,8 +73,20 @@ def loader(module: Any) -> None:
         self._allaboard_pass = UNKNOWN_PASS
         return reset(self, *args, **kwargs)
 
+    in_c = hook_in_c(BATCH, next_batch, __next__, None, _note_from_c, _note_end)
+    if in_c is not None:
+        batch = in_c.batch
+
+        @functools.wraps(next_batch)
+        def __next__(self: Any) -> Any:
+            return batch(self)
+
     cls.__next__ = __next__
     cls._reset = _reset
+
+
+def _note_from_c(box: Box, iterator: Any, data: Any) -> None:
+    _note_batch(box, iterator, data, _getframe(2))
 
 
 def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:

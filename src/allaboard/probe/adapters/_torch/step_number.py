@@ -14,6 +14,8 @@ import sys
 import weakref
 
 from ... import member
+from ...event_fields import StepsFields
+from ...event_hooks import STEP, hook_in_c
 from ...member import TRAINING, here
 from .parameter_hash import Values
 
@@ -32,7 +34,7 @@ MAX_FRAMES = 24
 """Frames between the step of an optimizer and that of one that it holds, at the most."""
 
 
-class Steps:
+class Steps(StepsFields):
     """Called after each step of an optimizer. A step of the training is one of the optimizer that leads: of
     several that take turns (a GAN's) the first; another one once it has made TURNS_TO_LEAD steps without it.
 
@@ -42,26 +44,33 @@ class Steps:
     def __init__(self) -> None:
         self._leading_id = 0
         """id() of the optimizer that leads; 0 before the first step."""
-        self._only_id = 0
+        self.only_id = 0
         """id() of the leading optimizer if no other one was made: its steps need no more questions."""
         self._optimizers_made = 0
         self._leader: Callable[[], object] | None = None
         self._turns_by_id: dict[int, int] = {}
         """Steps of other optimizers, by id(), since the leading one has stepped."""
         self._values = Values()
-        self._every = self._values.every
+        self.every = self._values.every
+
+    @property
+    def hook(self) -> Callable[..., None]:
+        """What is called after each step."""
+        in_c = hook_in_c(STEP, None, self.__call__, self, member.read_memory)
+        # The method itself: of the object, it would be looked up each time.
+        return in_c.step if in_c is not None else self.__call__
 
     def add_optimizer(self) -> None:
         """Note that the program has made an optimizer; one that holds another is one of two at least."""
         self._optimizers_made += 1
-        self._only_id = 0
+        self.only_id = 0
 
     def __call__(
         self, optimizer: Any, args: object, kwargs: object, frame: FrameType | None = None
     ) -> None:
         """Note a step. ``frame`` is PyTorch's own, which calls what is hooked after each step, else that of
         our caller."""
-        if id(optimizer) != self._only_id and not self._is_training_step(
+        if id(optimizer) != self.only_id and not self._is_training_step(
             optimizer, frame or sys._getframe(1)
         ):
             return
@@ -72,11 +81,11 @@ class Steps:
                 member.read_memory(box, now)
         else:
             member.step()
-        if self._every and box is not None:
+        if self.every and box is not None:
             try:
                 self._values.stepped(box, optimizer)
             except Exception:
-                self._every = 0
+                self.every = 0
 
     def _is_training_step(self, optimizer: Any, frame: FrameType) -> bool:
         """Return True if this is a step of the training."""
@@ -88,7 +97,7 @@ class Steps:
         elif self._turns_by_id:
             self._turns_by_id = {}
         if self._optimizers_made == 1 and self._leader is not None:
-            self._only_id = id(optimizer)
+            self.only_id = id(optimizer)
         return True
 
     def _takes_lead(self, optimizer: Any) -> bool:
@@ -118,7 +127,7 @@ class Steps:
     def _forget_leader(self, leader: object) -> None:
         """Forget the id of an optimizer that is gone: another one may get it."""
         if leader is self._leader:
-            self._leading_id, self._only_id = NO_LEADER, 0
+            self._leading_id, self.only_id = NO_LEADER, 0
 
     def _note_first_step(self, optimizer: Any) -> None:
         torch = sys.modules.get("torch")
