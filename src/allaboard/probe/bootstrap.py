@@ -8,6 +8,7 @@ import os
 import sys
 
 from . import child_processes, import_record, member
+from .event_fields import REASON
 from .import_hooks import Watch
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     if not os.environ.get("ALLABOARD_BOX") and attach is None:
         return
     member.here.attach = attach
+    member.here.notes["events"] = "in Python: %s" % REASON if REASON else "in C"
     record = import_record.here
     adapters: dict[str, ModuleType] = {}
 
