@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import inspect
 import math
 import os
 import pickle
 import random
 import shutil
+import subprocess
 import sys
-import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
 
 from allaboard import probe
 from allaboard.probe import event_fields, layout
-from probed import Program
+from events_of_rank import FLOAT, KINDS, WAYS, Rank, Tensor, differing, load
+from probed import VERSIONS, Program, python
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import hatch_build
 
 HOME = Path(probe.__file__).parent
-FLOAT, HALF = object(), object()
-KINDS = 20
-"""Of events, see `Rank.event`."""
-WAYS = ("events_c", "events_python")
-"""Names under which the probe is imported with and without C."""
 
 
 @pytest.fixture(scope="module")
@@ -53,221 +47,20 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]
         del sys.modules[name]
 
 
-def load(way: str, homes: dict[str, Path], name: str) -> Any:
-    if way not in sys.modules:
-        package = ModuleType(way)
-        package.__path__ = [str(homes[way])]
-        sys.modules[way] = package
-    return importlib.import_module(f"{way}.{name}")
-
-
-class Pg:
-    group_name = "0"
-
-
-class Tensor:
-    def __init__(self, elements: int, dtype: object, address: int = 0) -> None:
-        self.shape = (elements,)
-        self.dtype = dtype
-        self.address = address
-
-    def numel(self) -> int:
-        return math.prod(self.shape)
-
-    def data_ptr(self) -> int:
-        return self.address
-
-
-class Odd(Tensor):
-    """A tensor that does not say what it is."""
-
-    def numel(self) -> int:
-        raise RuntimeError("no such thing")
-
-
-class Module:
-    """One with a parameter."""
-
-
-class Optimizer:
-    """One that counts no steps."""
-
-    param_groups: tuple[object, ...] = ()
-
-
-class Rank:
-    """All hooks of one process, on a box of its own, around functions that do nothing."""
-
-    def __init__(self, way: str, homes: dict[str, Path], folder: Path) -> None:
-        (folder / way).mkdir()
-        self.member = load(way, homes, "member")
-        self.blackbox = load(way, homes, "blackbox")
-        collectives = load(way, homes, "adapters._torch.collectives")
-        loader = load(way, homes, "adapters._torch.data_loader")
-        numbers = load(way, homes, "adapters._torch.step_number")
-        self.native = load(way, homes, "event_fields").NATIVE
-        self.here = self.member.here
-        self.here.box = self.box = self.blackbox.Box(str(folder / way / "1.box"))
-        self.here.round, self.here.memory_due, self.here.is_pausing = 1, math.inf, False
-        self.box.phase(self.member.TRAINING, 1)
-        self.groups = [Pg(), Pg()]
-        world = SimpleNamespace(
-            default_pg=self.groups[0],
-            pg_group_ranks={pg: {0: 0, 1: 1} for pg in self.groups},
-            pg_map=dict.fromkeys(self.groups),
-        )
-        module = SimpleNamespace(_world=world, get_rank=lambda: 0)
-        self.recorder = collectives.Recorder(module)
-        self.reduce = collectives.recorded(self.recorder, "all_reduce", self.nothing)
-        self.spread = collectives.recorded(self.recorder, "broadcast", self.nothing)
-        self.gather = collectives.recorded(self.recorder, "all_gather_into_tensor", self.nothing)
-        self.objects = collectives.recorded(self.recorder, "all_gather_object", self.nested)
-        tensors = load(way, homes, "adapters._torch.tensor_numbers").numbers
-        self.module, self.registered = Module(), Tensor(77, FLOAT, 4096)
-        tensors.add_parameter(self.module, "weight", self.registered)
-        self.batches_left = 0
-
-        class Loader:
-            def _reset(self) -> None: ...
-
-            def __next__(inner) -> int:
-                if not self.batches_left:
-                    raise StopIteration
-                self.batches_left -= 1
-                return self.batches_left
-
-        loader.loader(SimpleNamespace(_BaseDataLoaderIter=Loader))
-        self.loader = Loader
-        self.iterator = Loader()
-        self.optimizers = [Optimizer(), Optimizer()]
-        self.steps = numbers.Steps()
-        self.steps.add_optimizer()
-        self.step = self.steps.hook
-        self.seen: list[object] = []
-
-    def nothing(self, *args: Any, **kwargs: Any) -> object:
-        self.seen.append((len(args), sorted(kwargs)))
-        if kwargs.get("src") == 13:
-            raise ValueError("no such rank")
-        return kwargs.get("async_op") or None
-
-    def nested(self, *args: Any, **kwargs: Any) -> None:
-        self.reduce(Tensor(3, FLOAT))
-
-    def elsewhere(self, call: Callable[[], object]) -> None:
-        thread = threading.Thread(target=call)
-        thread.start()
-        thread.join()
-
-    def event(self, kind: int, draw: random.Random) -> None:
-        """One event of this kind; what varies of it is drawn."""
-        size, dtype = draw.randrange(1, 5), draw.choice((FLOAT, HALF))
-        tensor, pg = Tensor(size, dtype), draw.choice((None, *self.groups))
-        if kind == 0:
-            self.reduce(tensor)
-        elif kind == 1:
-            self.reduce(tensor, op=draw.choice(("max", None)), group=pg)
-        elif kind == 2:
-            self.reduce(tensor, "max", pg, True)
-        elif kind == 3:
-            self.spread(tensor, src=draw.randrange(2), group=pg)
-        elif kind == 4:
-            self.spread(tensor=tensor, src=1, group_src=draw.choice((None, 1)))
-        elif kind == 5:
-            self.gather(Tensor(2 * size, dtype), tensor, group=pg)
-        elif kind == 6:
-            self.objects([], size)
-        elif kind == 7:
-            self.reduce(draw.choice((self.registered, Tensor(77, FLOAT, 8192))))
-        elif kind == 8 and not draw.randrange(20):
-            with pytest.raises(ValueError, match="no such rank"):
-                self.spread(tensor, src=13, group=pg)
-        elif kind == 9 and not draw.randrange(20):
-            self.reduce(Odd(3, FLOAT))
-        elif kind == 10 and not draw.randrange(20):
-            self.elsewhere(lambda: self.reduce(tensor, group=pg))
-        elif kind == 11:
-            self.step(self.optimizers[0], (), {})
-        elif kind == 12 and not draw.randrange(10):
-            self.step(self.optimizers[1], (), {})
-        elif kind == 13:
-            self.batches_left = draw.choice((0, 3, 70))
-            self.iterator = draw.choice((self.iterator, self.loader()))
-            for _ in self.forever():
-                next(self.iterator)
-        elif kind == 14 and not draw.randrange(10):
-            self.here.is_pausing = not self.here.is_pausing
-        elif kind == 15 and not draw.randrange(20):
-            self.recorder.refresh_groups()
-        elif kind == 16:
-            slot = self.box.slot()
-            slot.enter(b"n" * draw.choice((3, 60, 64, 200)), 1, size)
-            slot.enter(b"within")
-            slot.leave(b"within")
-            slot.leave(b"")
-        elif kind == 17:
-            self.box.loss = draw.choice((math.nan, 0.5))
-        elif kind == 18 and not draw.randrange(20):
-            self.here.box = None
-            self.reduce(tensor)
-            self.here.box = self.box
-        elif kind == 19:
-            draw.choice((self.first_place, self.second_place))(tensor)
-
-    def first_place(self, tensor: Tensor) -> None:
-        self.reduce(tensor)
-
-    def second_place(self, tensor: Tensor) -> None:
-        self.reduce(tensor)
-
-    def forever(self) -> Iterator[None]:
-        """Until the batches end."""
-        while self.batches_left:
-            yield
-        with pytest.raises(StopIteration):
-            next(self.iterator)
-
-    def left(self) -> bytes:
-        """All that stands in the box, but times."""
-        raw = bytearray(self.box.map)
-        doubles = [layout.STATE_AT + 8, *range(layout.STEP_AT + 16, layout.STEP_AT + 40, 8)]
-        doubles += range(layout.RING_AT, layout.RING_AT + layout.RING * 24, 8)
-        doubles += [layout.GROUPS_AT + n * layout.GROUP_BYTES + 8 for n in range(layout.GROUPS)]
-        for slot in range(layout.SLOTS):
-            at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-            doubles += [at + 8, at + 16]
-            raw[at + layout.THREAD_AT : at + layout.THREAD_AT + 8] = bytes(8)
-        for at in doubles:
-            raw[at : at + 8] = bytes(8)
-        raw[: layout.STATE_AT] = bytes(layout.STATE_AT)
-        at, room = layout.TEXTS["identity"]
-        raw[at : at + room] = bytes(room)
-        return bytes(raw)
-
-
 @pytest.fixture
 def ranks(homes: dict[str, Path], tmp_path: Path) -> Iterator[dict[str, Rank]]:
-    made = {way: Rank(way, homes, tmp_path) for way in WAYS}
+    made = {way: Rank(way, str(homes[way]), str(tmp_path)) for way in WAYS}
     assert made["events_c"].native is not None and made["events_python"].native is None
     yield made
     for rank in made.values():
         rank.here.box = None
 
 
-def differing(ranks: dict[str, Rank]) -> list[int]:
-    """Where the boxes differ."""
-    first, second = (rank.left() for rank in ranks.values())
-    return [n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_events_leave_the_same_bytes(ranks: dict[str, Rank], seed: int) -> None:
     for rank in ranks.values():
-        draw = random.Random(seed)
-        kinds = [draw.randrange(KINDS) for _ in range(3000)]
-        for kind in kinds:
-            rank.event(kind, draw)
-    assert differing(ranks) == []
+        rank.events(seed)
+    assert differing(list(ranks.values())) == []
     c, python = ranks.values()
     assert c.seen == python.seen
     assert c.box.steps == python.box.steps > 0
@@ -280,7 +73,7 @@ def test_each_kind_alone_leaves_the_same_bytes(ranks: dict[str, Rank], kind: int
         draw = random.Random(kind)
         for _ in range(400):
             rank.event(kind, draw)
-    assert differing(ranks) == []
+    assert differing(list(ranks.values())) == []
 
 
 def test_counters_begin_anew_in_the_same_way(ranks: dict[str, Rank]) -> None:
@@ -295,7 +88,7 @@ def test_counters_begin_anew_in_the_same_way(ranks: dict[str, Rank]) -> None:
             rank.event(0, draw)
             rank.event(11, draw)
         assert group.number == 2**40 - 3 + 3 * layout.CALLS
-    assert differing(ranks) == []
+    assert differing(list(ranks.values())) == []
 
 
 def test_times_are_those_of_the_clock(ranks: dict[str, Rank]) -> None:
@@ -335,7 +128,7 @@ def test_threads_that_take_turns_are_seen(ranks: dict[str, Rank]) -> None:
             turn()
         group = next(g for g in rank.recorder.groups.values() if g is not None)
         assert (group.number, group.ordered) == (120, False)
-    assert differing(ranks) == []
+    assert differing(list(ranks.values())) == []
 
 
 def test_parameters_are_hashed_when_asked(ranks: dict[str, Rank]) -> None:
@@ -460,7 +253,7 @@ def test_places_beyond_the_map_are_not_written(ranks: dict[str, Rank]) -> None:
 def test_a_box_cannot_be_unmapped_beneath_it(ranks: dict[str, Rank]) -> None:
     rank = ranks["events_c"]
     box = rank.native.Box()
-    memory = load("events_c", {}, "blackbox").mmap.mmap(-1, layout.SIZE)
+    memory = load("events_c", "", "blackbox").mmap.mmap(-1, layout.SIZE)
     box.attach(memory)
     with pytest.raises(BufferError):
         memory.close()
@@ -544,12 +337,28 @@ print(event_fields.NATIVE is not None, event_fields.REASON, m.here.box.steps)
 """
 
 
-@pytest.fixture
-def program(homes: dict[str, Path], tmp_path: Path) -> Iterator[Program]:
+@pytest.fixture(params=VERSIONS)
+def program(
+    homes: dict[str, Path], tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Program]:
     path = os.pathsep.join((str(homes["events_c"] / "start"), str(tmp_path)))
-    one = Program(tmp_path, environment={"PYTHONPATH": path})
+    one = Program(tmp_path, python(request.param), environment={"PYTHONPATH": path})
     yield one
     one.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_python_leaves_the_same_bytes(
+    homes: dict[str, Path], tmp_path: Path, version: str
+) -> None:
+    """All of them with what was built for one."""
+    script = Path(__file__).parents[1] / "events_of_rank.py"
+    words = [python(version), "-W", "error", script, *homes.values(), tmp_path, "1", "2", "3"]
+    ended = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.stderr == ""
+    assert ended.stdout == "[True, False] [] True True\n" * 3
 
 
 def test_a_forked_child_writes_nothing(program: Program) -> None:
