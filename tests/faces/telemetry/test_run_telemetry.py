@@ -16,12 +16,16 @@ pytest.importorskip(
     "opentelemetry.exporter.otlp.proto.http", reason="the OTLP exporter is not installed"
 )
 
+from allaboard.faces.metrics.metric_table import JobPicture
+from allaboard.faces.metrics.run_totals import RunTotals
 from allaboard.faces.sidecar.problem_notes import ProblemNotes
 from allaboard.faces.telemetry import run_telemetry
+from allaboard.faces.telemetry.otlp_records import metrics_data
 from allaboard.faces.telemetry.run_telemetry import RunTelemetry
 from allaboard.faces.telemetry.telemetry_settings import TelemetrySettings
 from allaboard.faces.watch.run_source import SourceChanged
-from allaboard.facts import Snapshot
+from allaboard.facts import GpuState, Snapshot
+from allaboard.facts.snapshot.host_state import HostState, LoadState
 from allaboard.feed.messages import FindingMessage, Message, SnapshotMessage
 from reported import answering, refusing, serving
 from watched import hanging_snapshot, healthy_snapshot, stopped_finding
@@ -152,6 +156,21 @@ def test_a_collector_gets_metrics_findings_and_rounds() -> None:
     assert round_span.parent_span_id == run_span.span_id
     assert round_span.end_time_unix_nano - round_span.start_time_unix_nano == 100 * 10**9
     assert run_span.status.message == "no progress"
+
+
+def test_units_are_those_of_ucum() -> None:
+    gpu = GpuState(index=0, clock_mhz=1410, temperature_c=70, power_w=300.0)
+    host = HostState(host="a", gpus=(gpu,), load=LoadState(received_per_s=5.0))
+    snapshot = msgspec.structs.replace(healthy_snapshot(), hosts=(host,))
+    picture = JobPicture(snapshot, RunTotals())
+    (resource_metrics,) = metrics_data(picture, None).resource_metrics
+    units = {m.name: m.unit for m in resource_metrics.scope_metrics[0].metrics}
+    assert units["allaboard.gpu_clock_hertz"] == "Hz"
+    assert units["allaboard.gpu_temperature_celsius"] == "Cel"
+    assert units["allaboard.gpu_power_watts"] == "W"
+    assert units["allaboard.gpu_memory_bytes"] == "By"
+    assert units["allaboard.host_received_bytes_per_second"] == "By/s"
+    assert units["allaboard.gpu_nvlink_errors"] == ""
 
 
 def test_a_collector_that_fails_is_said_once_without_its_url(

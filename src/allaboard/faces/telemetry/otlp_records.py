@@ -36,7 +36,10 @@ from allaboard.facts import Finding, RunState, Severity
 from allaboard.report.plain_text import clean
 
 SCOPE = InstrumentationScope("allaboard", __version__)
-UNITS = {"_seconds": "s", "_bytes": "By", "_bytes_per_second": "By/s", "_ratio": "1"}
+UNITS = {
+    "_seconds": "s", "_bytes": "By", "_bytes_per_second": "By/s", "_ratio": "1",
+    "_hertz": "Hz", "_celsius": "Cel", "_watts": "W",
+}  # fmt: skip
 """Units in UCUM by the end of a metric's name, as OpenTelemetry's conventions have them."""
 SEVERITIES = {
     Severity.ERROR: SeverityNumber.ERROR,
