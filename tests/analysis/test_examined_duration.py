@@ -101,6 +101,41 @@ def test_a_silence_proves_nothing_of_a_rank_that_does_something_else() -> None:
     assert unanswered_time((asker,)) == 0.0
 
 
+LOOP = (
+    Frame("/usr/lib/python3.11/selectors.py", 468, "select"),
+    Frame("/usr/lib/python3.11/asyncio/base_events.py", 1884, "_run_once"),
+)
+GRPC = (Frame("/v/lib/python3.11/site-packages/grpc/_channel.py", 1160, "_blocking"),)
+POOL = (Frame("/usr/lib/python3.11/multiprocessing/pool.py", 768, "wait"),)
+
+
+@pytest.mark.parametrize(
+    ("frames", "waited_s"),
+    [
+        pytest.param(LOOP, 70.0, id="an event loop"),
+        pytest.param(GRPC, 70.0, id="gRPC, which reads in a thread"),
+        pytest.param(POOL, 0.0, id="a pool, whose processes may be at work"),
+    ],
+)
+def test_who_waits_without_showing_where_waits_at_all_of_its_connections(
+    frames: tuple[Frame, ...], waited_s: float
+) -> None:
+    waiting, asker = asking(300.0, 70.0)
+    hidden = rank(1, *frames, sockets=asker.sockets)
+    assert unanswered_time((waiting, hidden)) == waited_s
+    assert hidden.member.stack is not None
+    stack = msgspec.structs.replace(hidden.member.stack, children=((4711, "python tool.py"),))
+    member = msgspec.structs.replace(hidden.member, stack=stack)
+    with_child = msgspec.structs.replace(hidden, member=member)
+    assert unanswered_time((waiting, with_child)) == 0.0, "the child may be at work"
+
+
+def test_an_event_loop_without_connections_to_others_waits_for_itself() -> None:
+    waiting, asker = asking(300.0, 70.0)
+    alone = rank(1, *LOOP, sockets=asker.sockets[:1])
+    assert unanswered_time((waiting, alone)) == 300.0
+
+
 def test_a_service_that_has_not_answered_for_a_minute_is_found() -> None:
     (finding,) = diagnose_processes([look(*asking(300.0, 70.0))]).findings
     assert finding.rule == "HANG005"

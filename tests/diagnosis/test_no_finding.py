@@ -191,12 +191,20 @@ def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
 
 
 def test_who_holds_the_other_end_of_a_connection_is_named() -> None:
-    end = Socket("127.0.0.1:5", "127.0.0.1:50077", "ESTAB")
-    store = Socket("127.0.0.1:6", "127.0.0.1:1", "ESTAB")
-    held = Awaited(local=end.local, remote=end.remote, pids=(77,), programs=("serve.py",))
+    ends = [Socket(f"127.0.0.1:{5 + n}", f"127.0.0.1:{50077 + n}", "ESTAB") for n in range(2)]
+    store = Socket("127.0.0.1:9", "127.0.0.1:1", "ESTAB")
+    connected = tuple(
+        Awaited(local=end.local, remote=end.remote, pids=(77,), programs=("serve.py",))
+        for end in ends
+    )
     grpc = Frame("/v/lib/python3.11/site-packages/grpc/_channel.py", 1160, "_blocking")
-    text = of_two(grpc, OWN, sockets=(store, end), connected=(held,))
-    assert "it is connected to 127.0.0.1:50077 (pid 77 serve.py), which is no rank" in text
+    text = of_two(grpc, OWN, sockets=(store, *ends[:1]), connected=connected[:1])
+    assert (
+        ": waiting for an answer from 127.0.0.1:50077 (pid 77 serve.py), its only connection to others. What"
+        in text
+    )
+    text = of_two(grpc, OWN, sockets=(store, *ends), connected=connected)
+    assert "it is connected to 127.0.0.1:50077 (pid 77 serve.py), 127.0.0.1:50078 (pid" in text
 
 
 def test_a_worker_of_tensorflow_1_whose_input_never_comes() -> None:

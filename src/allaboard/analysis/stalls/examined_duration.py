@@ -6,11 +6,15 @@ data went through the connections between ranks. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stalls.lock_kind import is_in_event_loop
 from allaboard.analysis.stalls.stall import is_settled_stack
 from allaboard.facts import HostLook, Member, Present, Socket
+
+_READING_LIBRARY = re.compile(r"site-packages/(?:grpc|zmq)/")
 
 
 def unchanged_time(first: Sequence[HostLook], second: Sequence[HostLook]) -> float:
@@ -71,13 +75,51 @@ def unanswered_time(ranks: Sequence[Present]) -> float:
         return 0.0
     if any(classify_stack(p.member.stack) is not Spot.ANSWER for p in absent):
         return 0.0
-    return min(silence_between(ranks), *(_silence_of_answer(p) for p in absent))
+    return min(silence_between(ranks), *(_silence_of_answer(p, ranks) for p in absent))
 
 
-def _silence_of_answer(process: Present) -> float:
+def outside_connections(process: Present, ranks: Sequence[Present]) -> tuple[Socket, ...]:
+    """Return its open connections with processes that are no ranks. Who serves PyTorch's store is left out:
+    it answers at once."""
+    ends_of_ranks = {s.local for p in ranks for s in p.sockets}
+    store_port = process.stated.get("MASTER_PORT", "")
+    return tuple(
+        s
+        for s in process.sockets
+        if s.state == "ESTAB"
+        and s.remote not in ends_of_ranks
+        and s.remote.rpartition(":")[2] != store_port
+    )
+
+
+def _silence_of_answer(process: Present, ranks: Sequence[Present]) -> float:
     silent_s = {(s.local, s.remote): s.silent_s for s in process.sockets if _is_open(s)}
     awaited = [silent_s.get((a.local, a.remote), 0.0) for a in process.awaits]
+    if not awaited and _asks_in_thread(process, ranks):
+        # At one of these, or for a task of its own.
+        return min((s.silent_s for s in outside_connections(process, ranks)), default=float("inf"))
     return awaited[0] if len(awaited) == 1 else 0.0
+
+
+def asks_through_library(process: Present, ranks: Sequence[Present]) -> bool:
+    """Return True if it waits in a library whose threads read its connections (gRPC, ZeroMQ)."""
+    stack = process.member.stack
+    if stack is None or not stack.frames or classify_stack(stack) is not Spot.ANSWER:
+        return False
+    # A wait in C at one of its own sockets would show in its system call.
+    is_hidden_call = stack.frames[0].is_user and not process.awaits
+    return any(_READING_LIBRARY.search(f.file) for f in stack.frames) or (
+        is_hidden_call and bool(outside_connections(process, ranks))
+    )
+
+
+def _asks_in_thread(process: Present, ranks: Sequence[Present]) -> bool:
+    """Return True if it waits in an event loop, or for such a library, and no child process may be what it
+    waits for."""
+    stack = process.member.stack
+    if stack is None or stack.children:
+        return False
+    return is_in_event_loop(stack) or asks_through_library(process, ranks)
 
 
 def _is_open(socket: Socket) -> bool:

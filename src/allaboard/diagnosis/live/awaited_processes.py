@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
+from allaboard.analysis.stalls.examined_duration import (
+    asks_through_library,
+    outside_connections,
+)
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.lock_kind import (
     describe_wait,
@@ -120,20 +126,32 @@ def _describe_wait(member: Member, ranks: Sequence[Present]) -> str:
         return end
     if activity is not Spot.ANSWER:
         return str(activity)
-    own_ends = {s.local for p in ranks for s in p.sockets}
     process = next(p for p in ranks if p.member.event_key == member.event_key)
-    store_port = process.stated.get("MASTER_PORT", "")
     holders = {c.remote: _name_holder(c) for c in process.connected}
     peers = dict.fromkeys(
-        s.remote + holders.get(s.remote, "")
-        for s in process.sockets
-        if s.state == "ESTAB"
-        and s.remote not in own_ends
-        and s.remote.rpartition(":")[2] != store_port  # who serves the store answers at once
+        s.remote + holders.get(s.remote, "") for s in outside_connections(process, ranks)
     )
     shown = ", ".join(list(peers)[:MAX_SHOWN_PEERS])
     return describe_wait(member.stack) + (
         f"; it is connected to {shown}, which is no rank" if shown else ""
+    )
+
+
+def with_only_peer(process: Present, ranks: Sequence[Present]) -> Present:
+    """Return the process with whom it waits for, if a library waits there, and it is connected to one process
+    alone that is no rank."""
+    stack, connections = process.member.stack, outside_connections(process, ranks)
+    if stack is None or stack.awaited_end or not asks_through_library(process, ranks):
+        return process
+    if len(connections) != 1:
+        return process
+    remote = connections[0].remote
+    holder = next((_name_holder(c) for c in process.connected if c.remote == remote), "")
+    stack = msgspec.structs.replace(
+        stack, awaited_end=f"an answer from {remote}{holder}, its only connection to others"
+    )
+    return msgspec.structs.replace(
+        process, member=msgspec.structs.replace(process.member, stack=stack)
     )
 
 

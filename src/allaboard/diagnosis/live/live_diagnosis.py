@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from allaboard import __version__
+from allaboard.diagnosis.live.awaited_processes import with_only_peer
 from allaboard.diagnosis.live.exited_processes import describe_departed
 from allaboard.diagnosis.live.offered_services import service_lines
 from allaboard.diagnosis.live.process_lines import MAX_SHOWN_MEMBERS, process_lines
@@ -32,6 +33,7 @@ def diagnose_processes(
     all_present = list(_all_present(looks))
     ranks, non_rank_lines = filter_ranks(all_present)
     ranks = sorted(name_unranked(name_tasks(ranks)), key=_display_order)
+    ranks = [with_only_peer(p, ranks) for p in ranks]
     worlds = divide_worlds(ranks)
     if len(worlds) > 1:
         diagnosis = diagnose_side_by_side(looks, worlds, look_count, unchanged_s)
