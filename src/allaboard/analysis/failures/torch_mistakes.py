@@ -24,6 +24,11 @@ _SIZES_DIFFER = (
     rf"|(?:{_DIFFER})\b[^\n]{{0,60}}?\b(?:{_SIZES}))\b[^\n]{{0,120}}))"
 )
 """Matches what a check says of two numbers of the launch that do not fit each other."""
+_GROUP = (
+    r"(?:\b[\w -]{0,60}\b(?:parallel|process|world|collective)[ _](?:[\w-]{1,20} ){0,2}?groups?\b"
+    r"|\bdistributed (?:environment|backend)|\btorch\.distributed)"
+)
+"""Matches what a library calls the ranks that it has put together."""
 
 TORCH_MISTAKES = (
     KnownMistake(
@@ -379,6 +384,31 @@ TORCH_MISTAKES = (
         sample="Loading a checkpoint for MP=1 but world size is 4",
         near_miss="the queue holds 4 batches, but the world map is 8 tiles wide",
         source="llama 1 to 3 (generation.py), and checks of the same form",
+    ),
+    KnownMistake(
+        # Megatron's parallel_state, its copies in fairscale, vLLM, SGLang and NeMo; DeepSpeed's groups.
+        pattern=rf"(?i:(?P<what>{_GROUP}[^\n]{{0,40}}?(?:(?:is|are) not initialized\b|not initialized!"
+        r"|must be initiali[sz]ed\b)))",
+        cause="asks for ranks that this process has not joined yet: {what}",
+        fix="make the groups first, in every process and before the model: dist.init_process_group(), "
+        "then the library's own (initialize_model_parallel, init_distributed_environment, "
+        "deepspeed.init_distributed)   # if that was called: in this process, too, and in the same copy of "
+        "the library? python -c 'import megatron; print(megatron.__file__)'; pip list | grep -iE "
+        "'megatron|vllm|fairscale'",
+        sample="tensor model parallel group is not initialized",
+        near_miss="tensor model parallel group is initialized with 8 ranks",
+        source="Megatron-LM 2.0 to 0.14, fairscale 0.4, vLLM 0.2 to 0.33, SGLang 0.3 to 0.5, DeepSpeed "
+        "0.6 to 0.17",
+    ),
+    KnownMistake(
+        pattern=rf"(?i:(?P<what>{_GROUP}[^\n]{{0,40}}? (?:is|are) already initialized\b))",
+        cause="makes its groups a second time in one process: {what}",
+        fix="read the exception above, if there is one: an engine that had failed was made again; else "
+        "make one engine a process, and end it before the next (destroy_model_parallel(), "
+        "dist.destroy_process_group())",
+        sample="tensor model parallel group is already initialized",
+        near_miss="tensor model parallel group is initialized",
+        source="Megatron-LM 2.0 to 0.14, fairscale 0.4, vLLM 0.2 to 0.33",
     ),
     KnownMistake(
         # The checks of Megatron, DeepSpeed, vLLM, SGLang, ColossalAI and NeMo of what they were started with.
