@@ -19,7 +19,7 @@ from allaboard.check.launched.shared_accelerate_config import (
     step_config_problem,
 )
 from allaboard.check.launched.torchrun_and_gpus import gpu_problems
-from allaboard.configuration.slurm_steps.started_once import program_started_once
+from allaboard.configuration.slurm_steps.started_once import program_started_once, spawned_on_first
 from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
 from allaboard.configuration.spec.launch_problem import launch_problem
 from allaboard.facts import Material, Origin, Problem, Value, whole_number
@@ -62,7 +62,11 @@ def launch_problems(material: Material, files: LaunchedFiles) -> Iterator[Proble
     if not steps:
         for command in material.commands:
             demands = files.demands_of(command)
-            if demands is not None and (demands.starts_programs or demands.spawn_count is not None):
+            if demands is not None and demands.spawn_count is not None:
+                if not demands.starts_programs:
+                    yield from spawned_on_first(material, demands.file)
+                return
+            if demands is not None and demands.starts_programs:
                 return
         yield from program_started_once(material)
 

@@ -14,6 +14,11 @@ from allaboard.facts import Material, Origin, Value
 _CHUNK = r"(?P<nodes>\d{1,6})(?P<chunk>:[^\s,+]*)?(?=[\s,]|$)"
 _PBS_SELECT = re.compile(rf"^#PBS\s.*?-l\s*select={_CHUNK}", re.MULTILINE)
 _PBS_NODES = re.compile(rf"^#PBS\s.*?-l\s*nodes={_CHUNK}", re.MULTILINE)
+_PBS_HOSTS = re.compile(
+    r"^#PBS\s.*?-l\s*nodes=(?P<hosts>[A-Za-z][\w.-]*(?::[^\s,+]*)?(?:\+[A-Za-z][\w.-]*(?::[^\s,+]*)?)+)",
+    re.MULTILINE,
+)
+"""Matches a request for hosts by their names: ``-l nodes=gpu1:ppn=4+gpu2:ppn=4``."""
 _LSF_NODES = re.compile(r"^#BSUB\s.*?-nnodes\s+(?P<nodes>\d{1,6})(?P<chunk>)\s*$", re.MULTILINE)
 _LSF_TASKS = re.compile(r"^#BSUB\s.*?-n\s+(?P<tasks>\d{1,6})\b", re.MULTILINE)
 _LSF_PER_NODE = re.compile(r"^#BSUB\s.*?span\[ptile=(?P<each>\d{1,6})\]", re.MULTILINE)
@@ -32,6 +37,10 @@ def read_other_request(material: Material) -> StepRequest | None:
                 if each
                 else None,
             )
+    named = _PBS_HOSTS.search(material.text)
+    if named is not None:
+        count = named["hosts"].count("+") + 1
+        return StepRequest(nodes=Value(str(count), _origin(material, named, "nodes")))
     tasks, per_node = _LSF_TASKS.search(material.text), _LSF_PER_NODE.search(material.text)
     if tasks is None or per_node is None or int(tasks["tasks"]) % max(int(per_node["each"]), 1):
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from allaboard.configuration.slurm_steps.other_batch_systems import read_other_request
 from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, NODE_LAUNCHERS
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
@@ -63,6 +65,24 @@ def program_started_once(material: Material) -> Iterator[Problem]:
     total = request.total_tasks
     if program is not None and total is not None and total > 1 and request.tasks_value is not None:
         yield _program_problem(program, total, request, material)
+
+
+def spawned_on_first(material: Material, script_file: str) -> Iterator[Problem]:
+    """Yield a problem for a script that starts all of its processes on the first of several nodes."""
+    request = _lone_request(material)
+    nodes = request.node_count if request is not None else None
+    if request is None or request.nodes is None or nodes is None or nodes < 2:
+        return
+    name = script_file.rpartition("/")[2]
+    problem = launch_problem(
+        request.nodes,
+        message=f"{nodes} nodes are asked for, and {name} starts all of its processes on the first: nothing "
+        "runs on the others",
+        correction="ask for one node; or start the script on each node, with ranks that count on from node "
+        "to node",
+        observed=f"{request.nodes.origin.flag} {request.nodes.text}",
+    )
+    yield msgspec.structs.replace(problem, kind="launch.warning")
 
 
 def _lone_request(material: Material) -> StepRequest | None:

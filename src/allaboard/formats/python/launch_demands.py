@@ -94,6 +94,8 @@ class _Reader:
             return msgspec.structs.replace(demands, global_rank_device=call)
         if name.endswith(".add_argument") and node.args and not self.knows_local_rank:
             return self._with_local_rank_flag(demands, node)
+        if name.endswith("multiprocessing.Process"):
+            return self._with_spawn(demands, self._rank_count(node))
         if name.startswith(_PROGRAM_STARTERS):
             return msgspec.structs.replace(demands, starts_programs=True)
         return demands
@@ -125,6 +127,19 @@ class _Reader:
             and full_name(resolved.func, self.names) == "torch.cuda.device_count"
         )
         return msgspec.structs.replace(demands, spawn_count=value, spawns_per_device=per_device)
+
+    def _rank_count(self, process: ast.Call) -> ast.expr | None:
+        """Return how many ranks a loop over `range(n)` starts as processes; None if they are no ranks."""
+        target = next((k.value for k in process.keywords if k.arg == "target"), None)
+        functions = self.script.functions_named(target.id) if isinstance(target, ast.Name) else []
+        if not any("init_process_group" in ast.unparse(f) for f in functions):
+            return None
+        loop = next((a for a in self.script.ancestors(process) if isinstance(a, ast.For)), None)
+        numbers = loop.iter if loop is not None else None
+        is_range = isinstance(numbers, ast.Call) and ast.unparse(numbers.func) == "range"
+        if not isinstance(numbers, ast.Call) or not is_range or len(numbers.args) != 1:
+            return None
+        return numbers.args[0]
 
     def _with_rank_option(self, demands: LaunchDemands, rank: ast.expr | None) -> LaunchDemands:
         option = option_of(self.script, rank)
