@@ -11,6 +11,14 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 
 _SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
+_PYXIS = "its wording from the source of pyxis 0.8 to 0.20 (pyxis_slurmstepd.c)"
+_NO_CONTAINER = "pyxis could not start the container of the step"
+_CONTAINER_FIX = (
+    "srun -w NODE --container-image=IMAGE hostname   # 401, 403: ~/.config/enroot/.credentials, and '#' "
+    "after "
+    "the registry; nvidia-container-cli: nvidia-smi on that node, else --exclude=NODE; failed to execute: "
+    "--no-container-entrypoint; no space: ENROOT_CACHE_PATH, ENROOT_DATA_PATH; Slurm's reasons: slurmd's log"
+)
 _TASK_END = re.compile(
     r"^[ \t]*srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
     r"(?: \(core dumped\))?$",
@@ -112,6 +120,29 @@ MESSAGES = (
         source="its wording from the source of Slurm 17.11 to 26.05 (api/step_launch.c)",
     ),
     KnownMessage(
+        key="error: pyxis: printing",
+        pattern=r"error: pyxis: printing [^\n]{0,40}\n"
+        r"(?:[^\n]{0,80}pyxis: +(?:\[(?:INFO|WARN)\][^\n]*)?\n){0,20}"
+        r"[^\n]{0,80}pyxis: +(?:\[ERROR\] )?(?P<why>[^\n]{3,200})",
+        rule="JOIN001",
+        says=f"{_NO_CONTAINER}: {{why}}",
+        fix=_CONTAINER_FIX,
+        explains=("EXIT003", "LOG012"),
+        sample="slurmstepd: error: pyxis: printing enroot log file:\nslurmstepd: error: pyxis:     "
+        "\nslurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/bash: No such file",
+        source=_PYXIS,
+    ),
+    KnownMessage(
+        key="error: pyxis: couldn't start container",
+        pattern=r"error: pyxis: couldn't start container",
+        rule="JOIN001",
+        says=_NO_CONTAINER,
+        fix=_CONTAINER_FIX,
+        explains=("EXIT003", "LOG012"),
+        sample="slurmstepd-sp-16: error: pyxis: couldn't start container",
+        source=_PYXIS,
+    ),
+    KnownMessage(
         key="timeout waiting for task launch",
         pattern=r"timeout waiting for task launch, started (?P<count>\d+) of (?P<many>\d+) tasks",
         rule="JOIN001",
@@ -208,6 +239,8 @@ MESSAGES = (
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_task_ends(exhibit))
     heard = find_known_messages(exhibit, MESSAGES)
+    if any(h.says.startswith(f"{_NO_CONTAINER}: ") for h in heard):
+        heard = tuple(h for h in heard if h.says != _NO_CONTAINER)  # the reason says more
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 
 

@@ -219,6 +219,20 @@ TRANSPORT_MESSAGES = (
         source=_UCX,
     ),
     KnownMessage(
+        key=" transport to ",
+        pattern=r"UCX +(?:ERROR|FATAL) +no (?P<kind>[\w /-]{3,60}) transport to (?P<peer>[^\n:]{1,80}): "
+        r"(?P<why>[^\n]{1,160})",
+        rule="NET006",
+        says="UCX found no network for {kind} that both ends can use: {why}",
+        fix="ucx_info -d | grep -E 'Transport|Device'; env | grep UCX_   # on both hosts: UCX_TLS and "
+        "UCX_NET_DEVICES must leave a network that both have, and self,sm within a host; for one run: "
+        "UCX_TLS=all, UCX_NET_DEVICES=all",
+        explains=("EXIT003", "EXIT005", "LOG012"),
+        sample="[1718000000.123456] [node-a:4242 :0]   select.c:722  UCX  ERROR no active messages transport "
+        "to <no debug data>: self/memory - Destination is unreachable",
+        source="its wording from the source of UCX 1.3 to 1.19 (ucp/wireup/select.c)",
+    ),
+    KnownMessage(
         key="dest_addr=",
         pattern=r"UCX +ERROR +(?:tcp_ep [^\n]{0,120}?)?connect\(fd=\d+, "
         r"dest_addr=(?P<host>[\w.:\[\]]{1,60}):"
