@@ -31,6 +31,7 @@ from allaboard.facts import (
     JobView,
     LockWait,
     Member,
+    Severity,
     Spent,
     Stage,
 )
@@ -116,6 +117,7 @@ def _claim(view: JobView, stall: Stall, member: Member, wait: LockWait | None) -
         who=(member.who,),
         evidence=tuple(evidence),
         fix=fix,
+        severity=Severity.WARNING if _is_held_by_absent(stall, member, wait) else Severity.ERROR,
         certainty=Certainty.CERTAIN if _is_deadlock(stall, member, wait) else Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -125,6 +127,16 @@ def _waiting_holders(stall: Stall, member: Member, wait: LockWait | None) -> lis
     """Return the holders of the lock that wait for this member in a collective."""
     pids = wait.holders if wait is not None else ()
     return [m for m in stall.waiting if m.who.host == member.who.host and m.who.pid in pids]
+
+
+def _is_held_by_absent(stall: Stall, member: Member, wait: LockWait | None) -> bool:
+    """Return True if another member holds the lock that waits for nobody: it may be at work, for example at a
+    download, and is reported by itself if it is not."""
+    pids = wait.holders if wait is not None else ()
+    return any(
+        m.who.pid in pids and m is not member and m.who.host == member.who.host
+        for m in stall.absent
+    )
 
 
 def _member_holders(stall: Stall, member: Member, wait: LockWait) -> str:
