@@ -109,6 +109,11 @@ def stated_failure(lines: Sequence[str]) -> int | None:
     return min(failures)[1] if failures else None
 
 
+def states_failure(line: str) -> bool:
+    """Return True if the line by itself says that something failed."""
+    return _kind_of_failure(line[:MAX_LINE_CHARS].rstrip()) is not None
+
+
 def _kind_of_failure(line: str) -> int | None:
     """Return how plainly the line says that something failed, 0 most plainly; None if it does not."""
     if _NCCL_WARNING.search(line):

@@ -26,6 +26,7 @@ from allaboard.analysis.log_ends.final_errors import (
     final_error,
     final_sentence,
     stated_failure,
+    states_failure,
 )
 from allaboard.analysis.log_ends.help_texts import final_help_text, help_text_advice
 from allaboard.analysis.log_ends.named_tasks import named_task
@@ -81,6 +82,8 @@ _EXCEPTION_ORDER = 3
 """That of an exception's last line."""
 MAX_MPI_STACK_LINES = 16
 """Lines of the error stack of MPICH that are read after its first."""
+MAX_LINES_ABOVE_HELP = 4
+"""Lines above a help text of MPI, its rule among them, that may have the failure itself."""
 MAX_ASKING_LINES = 3
 """Lines before a sentence about a failure that may say whom its program asked."""
 MAX_MESSAGE_LINES = 6
@@ -216,6 +219,9 @@ def _last_help_text(exhibit: Exhibit, lines: list[str]) -> Heard | None:
     help_text = final_help_text(lines)
     if help_text is None or not _is_end(lines, help_text.last_line):
         return None
+    above = lines[max(0, help_text.first_line - MAX_LINES_ABOVE_HELP) : help_text.first_line]
+    if any(map(states_failure, above)):
+        return None  # the text only tells what may lie behind that line
     says = f"MPI's launcher or library reports: {help_text.text[:200]}"
     line = lines[help_text.first_line].strip()
     return _heard(exhibit, help_text.first_line, line, says, help_text_advice(help_text))
