@@ -33,10 +33,16 @@ def blank_templates(text: str) -> str:
 
 def torn_commands(script: Script, file: str) -> Iterator[Problem]:
     """Yield a problem for each command of a launcher or of Python whose next line begins with an option
-    that it does not get."""
+    that it does not get; one for all blanks of a command, which one correction removes."""
+    begins: set[tuple[int, int]] = set()
     for command, position in script.torn_lines:
         if not _is_launch(command):
             continue
+        begin = next((w.origin.line, w.origin.column) for w in command if w.text)
+        if position.reason == "blank":
+            if begin in begins:
+                continue
+            begins.add(begin)
         name = next(w.text for w in command if w.text).rpartition("/")[2]
         corrections = {
             "blank": f"sed -i 's/\\\\[[:blank:]]*$/\\\\/' {shlex.quote(file)}",
