@@ -2,7 +2,8 @@
 
 A file holds the cases of one kind. A case begins with ``==== NAME``; its answer follows, a key a
 line, and then each of its files after ``---- FILE``. The keys are regular expressions: `right` of
-the first finding's rule, `who` of whom it names (``nobody``: no member), `next` of its next step,
+the first finding's rule, `quotes` of what it quotes, `who` of whom it names (``nobody``: no member),
+`next` of its next step,
 `not` of what may stand in no finding. ``exit`` is the exit code of `allaboard diagnose`, 1 if it is
 left out. `open` says why a case has no right answer yet. At most one finding may be an error: one
 fact is one finding.
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Diagnosis, Severity
+from allaboard.facts import Diagnosis, Finding, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
 FOLDER = Path(__file__).parent / "field"
@@ -40,6 +41,8 @@ class Case:
     """Rules that name the cause; "" if there is nothing to report."""
     who: str = "."
     """Who is named."""
+    quotes: str = ""
+    """What its sentence or its evidence must quote; "" for anything."""
     next: str = "."
     """What the next step must say."""
     forbidden: str = ""
@@ -114,6 +117,8 @@ def score(case: Case, diagnosis: Diagnosis) -> Score:
     first = findings[0] if findings else None
     if first is None or not re.fullmatch(case.right, first.rule) or len(errors) > 1:
         wrong.append("cause")
+    if first is not None and not re.search(case.quotes, _quoted(first)) and not wrong:
+        wrong.append("cause")
     if first is None or not _names_right(case.who, first.summary, [w.name for w in first.who]):
         wrong.append("who")
     if first is None or not re.search(case.next, first.fix):
@@ -124,6 +129,10 @@ def score(case: Case, diagnosis: Diagnosis) -> Score:
     if bool(findings) != bool(case.exit):
         wrong.append("exit")
     return Score(_one_line(diagnosis), tuple(wrong))
+
+
+def _quoted(finding: Finding) -> str:
+    return "\n".join([finding.summary, *(e.observed for e in finding.evidence)])
 
 
 def _names_right(who: str, summary: str, names: list[str]) -> bool:

@@ -27,6 +27,7 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
         ("SLURM_STEP_NODELIST not found in environment", "srun"),
         ('container in pod "job-worker-0" is waiting', "kubectl describe pod job-worker-0"),
         ("the id from [3] did not come", "the log of rank 3"),
+        ("could not answer request #4 to trainer_1: eof", "the log of trainer_1"),
         ("rendezvous timed out", "WORLD_SIZE"),
         ("file write failed", "df -h"),
     ],
@@ -36,7 +37,8 @@ def test_the_first_step_is_about_what_the_error_names(message: str, advice: str)
 
 
 @pytest.mark.parametrize(
-    "message", ["list index out of range", "bad shard", "'tokens'", "step 3: loss is nan"]
+    "message",
+    ["list index out of range", "bad shard", "'tokens'", "step 3: loss is nan", "bad task 0.0"],
 )
 def test_an_error_of_the_program_gets_none(message: str) -> None:
     assert advice_by_words(message) == ""

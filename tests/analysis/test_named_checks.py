@@ -35,6 +35,8 @@ from allaboard.analysis.log_ends.named_checks import named_checks, without_names
         ("no address on interface eno1", "ip -s link show eno1"),
         ("HTTP 403 Forbidden while the shard was read", "log in anew"),
         ("Quota 'GPUS' exceeded in this region", "quota"),
+        ("srun: unrecognized option '--ring'", "srun --help | grep -e --ring"),
+        ("E: Unable to locate package libring2", "install libring2"),
     ],
 )
 def test_what_an_error_names_is_checked(message: str, check: str) -> None:

@@ -100,3 +100,32 @@ def test_the_message_s_next_lines_may_say_what_to_do(tmp_path: Path) -> None:
     text = "ERROR the units of an earlier run still work\n  Solution: wait 10 s and start again\n"
     (finding,) = diagnose(tmp_path, f"starting\n{text}")
     assert "Solution: wait 10 s" in finding.fix
+
+
+def test_a_log_that_another_program_prints_is_read_to_its_last_error(tmp_path: Path) -> None:
+    text = (
+        "slurmstepd: error: acme: container start failed with error code: 1\n"
+        "slurmstepd: error: acme: printing unit log file:\n"
+        "slurmstepd: error: acme:   /usr/bin/unit: line 4: HOME: unbound variable, cannot be read\n"
+        "slurmstepd: error: acme:   unit-cli: mount failed: /proc/1/root: permission denied\n"
+        "slurmstepd: error: acme: couldn't start container\n"
+        "srun: error: n1: task 0: Exited with exit code 1\n"
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert "unit-cli: mount failed" in finding.summary
+
+
+def test_what_is_said_alike_of_several_members_is_one_finding(tmp_path: Path) -> None:
+    text = "".join(
+        "[W tensorpipe_agent.cpp:726] RPC agent for 0 encountered error when reading incoming request from "
+        f"{n}: sendmsg: Broken pipe (this error originated at tensorpipe/common/socket.h:105)\n"
+        for n in (27, 32, 5)
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert finding.summary.startswith("27, ") and finding.summary.endswith("(the same for 32, 5)")
+
+
+def test_the_command_that_shows_more_is_the_next_step(tmp_path: Path) -> None:
+    text = "Job 1 failed. For more details, run: acme logs --all 1\nFailure reason: driver failed\n"
+    (finding,) = diagnose(tmp_path, text)
+    assert "acme logs --all 1" in finding.fix

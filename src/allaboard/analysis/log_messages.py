@@ -9,6 +9,7 @@ from functools import cached_property
 
 import msgspec
 
+from allaboard.analysis.alike_messages import join_alike
 from allaboard.facts import Certainty, Claim, Evidence, Exhibit, Heard, Severity, Speaker, Who
 
 MAX_HITS = 1000
@@ -191,7 +192,8 @@ def merge_heard(heard: Iterable[Heard], logs: Iterable[int]) -> tuple[Heard, ...
     # Each rank may report its wait with another message; a rank that reports none is waited for.
     waiting = {s.rank for h in merged.values() if h.awaits for s in h.speakers}
     silent = tuple(sorted(known_ranks - waiting)) if waiting <= known_ranks else ()
-    return tuple(_with_speakers(h, h.speakers, silent if h.awaits else ()) for h in merged.values())
+    complete = (_with_speakers(h, h.speakers, silent if h.awaits else ()) for h in merged.values())
+    return join_alike(complete)
 
 
 def _with_speakers(

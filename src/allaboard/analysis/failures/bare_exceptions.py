@@ -10,6 +10,7 @@ from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
@@ -73,5 +74,5 @@ def advice_of_line(line: str, following: Sequence[str] = ()) -> str:
     if stated := stated_remedy(message) or stated_remedy("\n".join(following)):
         return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
     last = COLLECT if match is None else _ABOVE
-    first = advice_by_words(message)
+    first = start_advice(message) or advice_by_words(message)
     return f"{first}; then {last}" if first else last

@@ -40,7 +40,7 @@ _NO_ROUTE = re.compile(r"no route to host|network is unreachable|EHOSTUNREACH", 
 _LOST_CONNECTION = re.compile(
     r"connection (?:is |was |has been )?(?:shut down|not accepted|closed|reset|lost|aborted)|broken "
     r"pipe|socket closed"
-    r"|\bstream (?:removed|closed)|failed to accept connection",
+    r"|\bstream (?:removed|closed)|\beof\b|end of file|failed to accept connection",
     re.IGNORECASE,
 )
 _CHECK = re.compile(
@@ -112,9 +112,14 @@ _VARIABLE = re.compile(
     r"\b(?P<name>[A-Z][A-Z0-9]{2,}(?:_[A-Z0-9]+)+) (?:is )?not (?:found|set|defined)"
 )
 _RANK = re.compile(
-    r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|task) (?P<rank2>\d{1,6})\b(?! [<>=])"
+    r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|task) (?P<rank2>\d{1,6})\b(?! [<>=]|\.\d)"
     r"|\b(?<!worker )process (?P<rank3>\d{1,3})\b(?! [<>=])"
 )
+_MEMBER = re.compile(
+    r"\b(?:from|to|with|by|for) '?(?P<name>(?:trainer|worker|ps|server|actor|learner|node|host|peer|member"
+    r"|replica|agent|client|scheduler)[-_]?\d{1,6})\b"
+)
+"""Another member that a message calls by its role and number."""
 _RANK_RANGE = re.compile(r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE)
 _POD = re.compile(
     r'\b[Pp]od(?: "|: ?|/)(?P<pod>[a-z0-9][\w.-]{1,252}\w)'
@@ -308,3 +313,5 @@ def _named_things(message: str) -> Iterator[str]:
     if rank := _RANK.search(message):
         named = rank["rank"] or rank["rank2"] or rank["rank3"]
         yield f"read the log of rank {named}, which it names"
+    elif member := _MEMBER.search(message):
+        yield f"read the log of {member['name']}, which it names: did it end before?"

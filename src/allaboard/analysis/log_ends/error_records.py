@@ -48,11 +48,11 @@ _ATTEMPT = re.compile(
 )
 """A try to connect: transports write each, and go on trying."""
 _BATCH_SYSTEM = re.compile(
-    r"^\s*slurmstepd\b"
+    r"^\s*slurmstepd\b(?!: error: [a-z][\w-]{2,30}: )"
     r"|^\s*(?:srun|sbatch|salloc)\b[^\n]*?(?:\btasks? [\d,-]+:|CANCELLED|Killed|Terminated|\boom)"
 )
 """The end of a task, as a batch system reports it: who reports it has mostly not caused it. And what Slurm's
-daemon of a step says, which mostly goes on without a folder or a limit."""
+daemon of a step says, which mostly goes on without a folder or a limit; not what a plugin in it says."""
 _HARMLESS = re.compile(
     r"Unable to register cu\w+ factory|failed call to cuInit|computation_placer already registered"
     r"|Unable to load \w+ plugin|Could not load dynamic library|libcuda reported version"

@@ -35,13 +35,21 @@ _SENTENCE = re.compile(
     r"|died unexpectedly|not enough|[Pp]ermission denied|[Nn]o such (?:file|host|device)"
     r"|[Ee]xiting with|[Ee]rror from|timed out (?:after|waiting)"
     r"|(?:NCCL|RCCL|CUDA|HIP|MPI|UCX) (?:failure|error)(?! of 0))\b"
-    r"|^(?:[\w./()\[\] -]{1,60}: )?(?:fatal|[Ee]rror|ERROR|FATAL): (?![\d.])"
+    r"|^(?:[\w./()\[\] -]{1,60}: )?(?:fatal|[Ee]rror|ERROR|FATAL|failed): (?![\d.])"
+    r"|: (?:[Rr]e)?[Cc]ompile with [A-Z]"
+    r"|^[\w./-]{1,60}: (?:unrecognized|unknown|invalid|illegal) (?:option|argument)"
+    r"|\b[Nn]o [\w ]{2,30} (?:found|available)\b[^\n]{0,40}[.:;!] [Pp]lease \w"
 )
 """Says that something failed, in the words of any program."""
 _EXCEPTION = re.compile(
     r"(?:^|[\])|>:}\"'` ])(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{2,60}(?:Error|Exception|Timeout): (?=\S{3})"
 )
 """The last line of an exception, behind any prefix."""
+_JVM_EXCEPTION = re.compile(
+    r"^(?:Exception in thread \"[^\"\n]{1,80}\" |Caused by: )?"
+    r"(?:[a-z]\w{0,40}\.){1,8}[A-Z]\w{2,60}(?:Error|Exception)\b"
+)
+"""An exception of Java or Scala, which may have no message; its frames follow."""
 _NCCL_WARNING = re.compile(r" NCCL WARN (?![^\n]*(?:[Pp]lugin|\bmay\b|\bset\b))")
 """A warning of NCCL: most of them are about a call that failed."""
 MAX_PASTED_LINES = 300
@@ -120,7 +128,7 @@ def _kind_of_failure(line: str) -> int | None:
         return 2
     if _is_no_failure(line):
         return None
-    if _EXCEPTION.search(line):
+    if _EXCEPTION.search(line) or _JVM_EXCEPTION.match(line):
         return 0
     if error_message(line):
         return 1

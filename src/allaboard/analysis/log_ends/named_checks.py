@@ -106,6 +106,17 @@ _LIMIT = re.compile(
 _DESCRIPTORS = re.compile(r"FD_?SETSIZE|\bEMFILE\b|[Tt]oo many open files|file descriptors?")
 
 
+_OPTION = re.compile(
+    r"(?P<program>[\w./-]{1,60}): (?:error: )?(?:unrecognized|unknown|invalid|illegal)"
+    r" (?:option|argument)s?:?"
+    r" ['\"`]?(?P<option>-{0,2}[A-Za-z][\w-]{1,60})"
+)
+_PACKAGE = re.compile(
+    r"(?:locate package|matching distribution found for|satisfies the requirement"
+    r"|No package|No module named) '?(?P<name>[\w.+=<>-]{2,60})"
+)
+
+
 def named_checks(message: str) -> str:
     """Return commands that check what the message names; "" if it names nothing that can be checked."""
     return "; ".join(list(dict.fromkeys(_checks(message[:4000])))[:MAX_CHECKS])
@@ -121,6 +132,13 @@ def _checks(message: str) -> Iterator[str]:
     if match := _COMMAND.search(message):
         yield from _command_checks(match, message)
     yield from _host_checks(message)
+    if match := _OPTION.search(message):
+        yield (
+            f"{match['program']} --help | grep -e {match['option']}   # on that host: does this version, "
+            "with its plugins, know that option?"
+        )
+    if match := _PACKAGE.search(message):
+        yield f"install {match['name']} in the environment that runs, on every host; is that its name here?"
     if _DESCRIPTORS.search(message):
         yield "ulimit -n   # in the shell that starts it: raise it, or open fewer files and connections"
     yield from _file_checks(message)

@@ -111,6 +111,11 @@ _ANNOUNCES = re.compile(
     r"|[Mm]issing ranks)\b ?: ?$"
 )
 """The same at the end of a line: the reason is in the next."""
+_PRINTS_LOG = re.compile(
+    r"^(?P<prefix>.{0,160}?)(?:printing [\w ]{0,30}log(?: file)?|Last \d+ bytes of [\w./-]{1,60}"
+    r"|(?:[Oo]utput|stderr|[Ll]og) of [^:\n]{1,80})[ :.]{1,6}$"
+)
+"""Announces the log of another program, which is printed below it, mostly indented."""
 _WAITS = re.compile(r"\bstill waiting for\b")
 _RULE = re.compile(r"(?:^|[:>\]] ?)(?:-{20,}|={20,}|\*{20,}|#{20,})\s*$")
 """A rule above and below a text."""
@@ -183,7 +188,32 @@ def preceding_errors(lines: Sequence[str]) -> tuple[PrecedingError, ...]:
             reported.append(PrecedingError(number, message, passes_on and not is_stated, is_stated))
         elif is_at_work([text]) and not _FAILS.search(text):
             reported.clear()
-    return tuple(reported)
+    return tuple(_with_printed_log(lines, reported))
+
+
+def _with_printed_log(
+    lines: Sequence[str], reported: Sequence[PrecedingError]
+) -> Iterator[PrecedingError]:
+    """Yield the errors, the last of another program's log as the reason: a script ends at its last error."""
+    reasons: dict[int, int] = {}
+    section: tuple[str, int] | None = None
+    for error in reported:
+        for number in range(error.number, max(-1, error.number - MAX_HELP_LINES), -1):
+            if head := _PRINTS_LOG.match(lines[number].rstrip()):
+                section = (head["prefix"].rstrip(), number)
+                break
+        else:
+            section = None
+        if section is None or error.number == section[1]:
+            continue
+        rest = lines[error.number].removeprefix(section[0])
+        if rest.startswith("  ") and not (error.is_consequence or _ENDED.search(rest)):
+            reasons[section[1]] = error.number
+    last = set(reasons.values())
+    for error in reported:
+        yield (
+            error._replace(is_stated=True, is_consequence=False) if error.number in last else error
+        )
 
 
 def final_report(lines: Sequence[str], errors: Sequence[PrecedingError]) -> PrecedingError | None:

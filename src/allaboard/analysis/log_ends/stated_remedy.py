@@ -33,6 +33,9 @@ _STATED = re.compile(
     r"|[Ss]etting (?:the )?(?:environment )?(?:variable )?`?[A-Z][A-Z0-9_]{3,}"
     r"|[Cc]heck (?:that|if|whether|your)\b|[Rr]un (?:the )?[\"'`$]|[Tt]o increase (?:the|this) limit"
     r"|(?:It is recommended|We recommend|You might (?:want|need)|You'll need|You will need) to"
+    r"|For (?:more )?(?:details?|information|logs?|the logs?)[,:]?"
+    r" (?:please )?(?:run|see|use|check):? ?[`'\"]?\w"
+    r"|(?:[Cc]ompile|[Rr]ebuild|[Rr]ecompile) (?:it )?with [-`'\"]{0,3}[A-Z]"
     r"|[Ii]ncrease (?:the|your)\b|[Rr]educe (?:the|your)\b|[Uu]pgrade (?:to|the|your)\b)"
     r"[^\n]{0,400})"
 )

@@ -132,6 +132,7 @@ def with_last_errors(
     errors = [f for f in findings if f.severity is Severity.ERROR]
     if not errors or not all(relations_of(f.rule).bare_exit for f in errors):
         return list(findings)
+    errors = [f for f in errors if _AFTER_LOG not in f.summary]
     quoted = {
         h.speakers[0].place.file: h for h in heard if h.says.startswith((ENDS_IN_ERROR, ENDED_WITH))
     }

@@ -80,4 +80,7 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
     by_shell = (end.code or 0) - SHELL_SIGNAL_OFFSET if end is not None else 0
     if by_shell in {int(number) for number in signal.Signals}:
         return f"{signal_advice(by_shell)}; the code is in {places[0]}"
-    return f"read {places[0]}"
+    return (
+        f"read {places[0]}, and what this process wrote before it ended, in its own log or above: the error "
+        "there says why"
+    )

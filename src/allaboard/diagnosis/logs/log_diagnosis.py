@@ -121,8 +121,11 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     judged = downgrade_severities([*findings, *message_findings], members, record, relations_of)
     last_claims = without_last_resort(last_claims, judged, relations_of)
     judged += downgrade_severities(last_claims, members, record, relations_of)
+    generic = _generic_summaries(members)
+    stated = [r for r in record.reasons if r.is_stated]
+    judged = with_logged_reasons(judged, stated, generic, relations_of)
     judged = with_last_errors(judged, record.heard, relations_of)
-    judged = with_logged_reasons(judged, record.reasons, _generic_summaries(members), relations_of)
+    judged = with_logged_reasons(judged, record.reasons, generic, relations_of)
     return order_findings(judged, relations_of)
 
 

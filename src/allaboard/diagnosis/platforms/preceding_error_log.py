@@ -56,10 +56,17 @@ def _heard(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Hea
         rule=_RULE,
         says=f"the log ends with: {error.message[:200]}",
         speakers=(_speaker(error, lines, exhibit),),
-        fix=record_advice(error.message, exhibit.host) or advice_of_line(error.message),
+        fix=record_advice(error.message, exhibit.host)
+        or advice_of_line(error.message, _lines_around(lines, error.number)),
         about=named_members(error.message),
         severity=Severity.WARNING,
     )
+
+
+def _lines_around(lines: Sequence[str], number: int) -> list[str]:
+    """Return the lines next to an error which may say what is to be done about it."""
+    around = [*lines[number + 1 : number + 4], *lines[max(0, number - 2) : number]]
+    return [line.strip() for line in around]
 
 
 def _speaker(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Speaker:

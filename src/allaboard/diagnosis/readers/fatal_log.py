@@ -240,7 +240,7 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
     says = f"{says}: {line[:200]}"
     rest = _rest_of_message(lines, number)
     fix = record_advice(line, exhibit.host) or advice_of_line(line, rest)
-    if fix.startswith("collect "):
+    if fix.startswith(("collect ", "look at ")):
         # Whom it asked stands in the lines before, if the program says so.
         earlier_advice = (
             advice_by_words(x) for x in lines[max(0, number - MAX_ASKING_LINES) : number]

@@ -107,4 +107,5 @@ def launcher_advice(line: str) -> str:
                 "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a "
                 "person; then start it again from its last checkpoint"
             )
-    return COLLECT_LOGS
+    first = advice_by_words(line)
+    return f"{first}; then {COLLECT_LOGS}" if first else COLLECT_LOGS

@@ -98,6 +98,10 @@ PREFIX_FORMS = (
     _form(rf"{_TIME} {_UNIT}: ", share=0.5),  # journalctl -o short-iso
     _form(rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_UNIT}: ", share=0.5),
     _form(rf"{_TIME}(?: |$)", share=0.8),
+    _form(  # torch_xla's xla_dist: the host, and its number
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?P<host>\d{1,3}(?:\.\d{1,3}){3}) \[\d{1,5}\](?: |$)",
+        share=0.8,
+    ),
     _form(_DATE + r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", "]<std"),  # Open MPI 4
     _form(_DATE + r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", "]<std"),  # Open MPI 5
     _form(_DATE + r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
@@ -105,10 +109,14 @@ PREFIX_FORMS = (
         r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
     ),
     _form(  # Determined's
-        r"[^\[\n]{0,12}\[[\d :.-]{16,30}\] [\w.-]{1,40} \[rank=(?P<rank>\d{1,7})\] \|\| ?", "[rank="
+        r"[^\[\n]{0,12}\[[\d :.TZ-]{16,34}\] [\w.-]{1,40} (?:\[rank=(?P<rank>\d{1,7})\] )?\|\|(?: |$)",
+        "] ",
     ),
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
-    _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d*)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
+    _form(
+        r"\((?:[\w.()-]{1,200},? )?(?:rank=\d{1,7}, )?pid=(?P<pid>\d*)(?:, ip=(?P<host>[\w.:]+))?\) ?",
+        "pid=",
+    ),
     _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", stays_in_line=True),
     _form(r"\[default(?P<local>\d{1,7})\]:", "[default"),  # torchrun: the local rank
     _form(r" {0,6}(?P<rank>\d{1,7}):(?: |$)", share=0.5, repeats=True),  # srun -l
