@@ -65,7 +65,7 @@ def test_a_counter_of_one_host_tells_nothing_between_its_ranks() -> None:
 
 
 def test_the_finding_about_a_slow_rank_says_what_only_it_has() -> None:
-    slow, _ = slow001_straggler.RULE.fires_on["slow code"]
+    slow, _ = slow001_straggler.RULE.fires_on["one of three workers is slow in its own code"]
     waits = (use("queued", 0.6, pid=101), use("queued", 0.1, pid=100), use("queued", 0.2, pid=102))
     (claim,) = slow001_straggler.check(msgspec.structs.replace(slow, uses=waits))
     observed = [evidence.observed for evidence in claim.evidence]
