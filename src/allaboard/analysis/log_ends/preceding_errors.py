@@ -44,7 +44,7 @@ _WARNING = re.compile(
 _ADJUSTS = re.compile(
     r"[;,.] ?(?:using|setting|assuming|defaulting|will use|skipping|ignoring|leaving|proceeding|continuing"
     r"|returning|will proceed)\b|\bfall(?:ing|s)? ?back\b|\b(?:will be|is) (?:disabled|ignored)\b"
-    r"|\bexpected (?:if\b|(?:to happen )?(?:during|at) shutdown)|\?(?: \w{1,8})?$",
+    r"|\bexpected (?:if\b(?![^\n]*\botherwise\b)|(?:to happen )?(?:during|at) shutdown)|\?(?: \w{1,8})?$",
     re.IGNORECASE,
 )
 """Words of a warning that tells what is done instead, of one at the end of a job, and of a question."""

@@ -121,7 +121,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="error: pyxis: printing",
-        pattern=r"error: pyxis: printing [^\n]{0,40}\n"
+        pattern=r"slurmstepd\S{0,80}: error: pyxis: printing [^\n]{0,40}\n"
         r"(?:[^\n]{0,80}pyxis: +(?:\[(?:INFO|WARN)\][^\n]*)?\n){0,20}"
         r"[^\n]{0,80}pyxis: +(?:\[ERROR\] )?(?P<why>[^\n]{3,200})",
         rule="JOIN001",
@@ -134,7 +134,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="error: pyxis: couldn't start container",
-        pattern=r"error: pyxis: couldn't start container",
+        pattern=r"slurmstepd\S{0,80}: error: pyxis: couldn't start container",
         rule="JOIN001",
         says=_NO_CONTAINER,
         fix=_CONTAINER_FIX,
