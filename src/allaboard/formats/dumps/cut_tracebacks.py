@@ -76,6 +76,8 @@ def begun_traceback(lines: Sequence[str]) -> BegunTraceback | None:
     if not heads and final and _BROKEN_HEAD.search(lines[final[-1]]):
         heads = final[-1:]
     following = [lines[n] for n in final if heads and n > heads[-1]]
+    if heads and heads[-1] == numbers[0]:
+        return None  # a piece of a file, which tells nothing of a run
     if not heads or any(map(_ends_traceback, (line.strip() for line in following))):
         return None
     if following and 'File "' not in following[0]:
