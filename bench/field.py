@@ -83,7 +83,7 @@ word the same answer differently were admitted.
 
 The set "wordings" has the words of Slurm, PRRTE, Open MPI, MPICH, UCX, Ray, vLLM, DeepSpeed and Kubernetes:
 messages that scripts/unheard_wordings.py listed as unheard or only quoted, each as its program writes it. Of
-its 32 failures, 1 was right before the program was mended for them; 5 of its 6 healthy inputs were.
+its 33 failures, 1 was right before the program was mended for them; 5 of its 6 healthy inputs were.
 
 Then the reading of form was mended, and not the tables: what an error names is checked by a command,
 lines around an error may say what to do, a log that another program prints, and ends in unusual places.

@@ -47,6 +47,7 @@ from allaboard.diagnosis.wordings.end_advice import (
     abort_advice,
     launcher_advice,
     record_advice,
+    transport_advice,
 )
 from allaboard.diagnosis.wordings.end_lines import (
     ABORT_LINES,
@@ -211,6 +212,8 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     else:
         advice = advice_of_line(message, _rest_of_message(lines, number))
         fix = record_advice(message, exhibit.host) or advice
+        if transport := transport_advice(lines[number]):
+            fix = f"{transport}; then {fix}"
     return _heard(exhibit, number, lines[number].strip(), says, fix)
 
 

@@ -35,6 +35,26 @@ _NAMED_MEMBER = re.compile(
 _LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
 
 
+_TRANSPORTS = (
+    (
+        re.compile(r"\bUCX +(?:ERROR|FATAL)\b"),
+        "on the host that wrote it: ucx_info -d; env | grep UCX_; UCX_TLS=tcp,sm,self for one run (mpirun -x "
+        "UCX_TLS) tells whether InfiniBand or RoCE is at fault; UCX_LOG_LEVEL=info says more",
+    ),
+    (
+        re.compile(r"\blibfabric:\d+:"),
+        "on the host that wrote it: fi_info; env | grep FI_; FI_PROVIDER=tcp for one run tells whether the "
+        "fabric is at fault; FI_LOG_LEVEL=warn says more",
+    ),
+)
+"""The records of transports below MPI, and how to tell what fails there."""
+
+
+def transport_advice(line: str) -> str:
+    """Return what to try about a record of a transport below MPI; "" if the line is none."""
+    return next((advice for record, advice in _TRANSPORTS if record.search(line[:200])), "")
+
+
 def record_advice(message: str, host: str) -> str:
     """Return where to look next: at the member that a record of an error names, else at the ``host`` that
     wrote it; "" if neither is known."""
