@@ -136,21 +136,12 @@ def test_who_raised_in_answer_to_a_lost_peer_did_not_begin_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("data", "heard_of_a_third"),
-    [
-        (gzip.compress(RAISED.encode()), []),
-        (RAISED.encode("utf-16"), ["LOG012"]),
-        (RAISED.encode("utf-8-sig"), ["LOG012"]),
-    ],
+    "data", [gzip.compress(RAISED.encode()), RAISED.encode("utf-16"), RAISED.encode("utf-8-sig")]
 )
-def test_a_packed_log_and_other_encodings_are_read(
-    data: bytes, heard_of_a_third: list[str], tmp_path: Path
-) -> None:
+def test_a_packed_log_and_other_encodings_are_read(data: bytes, tmp_path: Path) -> None:
     (found,) = told(tmp_path, data, "rank2.log")
     assert found.summary == "worker 2 raised ValueError at train.py:20 in main"
-    torn = told(tmp_path, data[: len(data) // 3], "torn.log")
-    assert [f.rule for f in torn] == heard_of_a_third
-    assert all("breaks off at the beginning of its traceback" in f.summary for f in torn)
+    assert told(tmp_path, data[: len(data) // 3], "torn.log") == ()
 
 
 def test_evidence_is_where_it_was_read(tmp_path: Path) -> None:

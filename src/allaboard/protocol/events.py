@@ -141,7 +141,7 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What is at the other end of the one thing that its main thread waits for; "" if that is not known."""
     unread_child: Pid = 0
     """The child process that waits to write into a full pipe which only this process can read; 0 for none."""
-    idle_pool: int | None = None
+    idle_pool: Whole | None = None
     """Processes of its pool if it waits for a result and all of them wait for a task, else 0; None if that
     was not sampled now."""
     recorded: tuple[Recorded, ...] = ()

@@ -15,7 +15,10 @@ def members_ended_by_launcher(roll: RollCall) -> tuple[Member, ...]:
     return tuple(
         m
         for m in roll.ended
-        if _is_at_gate(roll, m) and m.ended_unobserved and m.interrupted is None
+        if _is_at_gate(roll, m)
+        and m.declared is not None
+        and m.ended_unobserved
+        and m.interrupted is None
     )
 
 
