@@ -103,7 +103,7 @@ def test_a_finding_of_the_last_round_comes_before_those_of_rounds_that_are_over(
 def test_the_lines_are_in_order() -> None:
     report = hang_report(finding(Severity.ERROR, "stopped"))
     first, steps, waiting, findings = summary_lines(report)
-    assert first == "hang after 60.0 s, exit code 4"
+    assert first == "the job hung and was ended after 60.0 s, exit code 4"
     assert steps.startswith("160 steps")
     assert "waiting for other ranks" in waiting
     assert findings.startswith("1 finding: HANG005")

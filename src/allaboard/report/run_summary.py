@@ -15,13 +15,20 @@ MAX_SHOWN_UNSEEN = 4
 MAX_SHOWN_ROUNDS = 8
 """Rounds, and returns of a task alone, that the last lines of a run list."""
 
+_ENDS = {
+    Outcome.ROLL_CALL_FAILED: "the roll call failed",
+    Outcome.HANG: "the job hung and was ended",
+}
+"""How a run ended, where the outcome's own word does not say it in a sentence."""
+
 
 def summary_lines(report: Report, routine_decision: str = "") -> list[str]:
     """Return the last lines of a run: how it ended, its steps, where the time went, and what was found.
 
     ``routine_decision`` is the reason against a restart that needs no mention: the user asked for none.
     """
-    end = f"{report.outcome} after {report.seconds:.1f} s, exit code {report.exit_code}"
+    how = _ENDS.get(report.outcome, report.outcome)
+    end = f"{how} after {report.seconds:.1f} s, exit code {report.exit_code}"
     if report.outcome is Outcome.FAILED or (
         report.outcome is Outcome.INTERRUPTED and report.reason != report.outcome
     ):
