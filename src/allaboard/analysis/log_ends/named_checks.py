@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 MAX_CHECKS = 2
 """Checks that are named for one message; more are no first step."""
-MAX_SHOWN_CHARS = 160
-"""Characters of a command that are repeated."""
 _COMMAND = re.compile(
     r"(?:\b[Cc]ommand:? '?(?P<list>\[.{3,2000})|\b[Cc]ommand:? ['\"`](?P<text>.{3,2000}?)(?:['\"`](?: |$)|$)"
     r"|\b[Ff]ailed (?:to run|running) (?:command:? )?(?P<run>[a-z][\w.-]{1,40}(?: -{0,2}[\w=./:,-]+){1,40}))"
@@ -130,7 +128,7 @@ def without_names(message: str) -> str:
 
 def _checks(message: str) -> Iterator[str]:
     if match := _COMMAND.search(message):
-        yield from _command_checks(match, message)
+        yield from _command_checks(match)
     yield from _host_checks(message)
     if match := _OPTION.search(message):
         yield (
@@ -166,16 +164,15 @@ def _checks(message: str) -> Iterator[str]:
         yield "ask for less, or for a higher quota: the service's own tool shows what is used and allowed"
 
 
-def _command_checks(match: re.Match[str], message: str) -> Iterator[str]:
-    """Yield how to run the quoted command by hand, whose own output says why it failed."""
-    words = _ARGUMENT.findall(match["list"] or "")
-    command = " ".join(words) or match["text"] or match["run"] or ""
-    if not command or command.startswith("["):
-        return
-    shown = (
-        command if len(command) <= MAX_SHOWN_CHARS else f"{command[:MAX_SHOWN_CHARS].rstrip()} ..."
-    )
-    yield f"run that command by hand on that host, and read what it prints: {shown}"
+def _command_checks(match: re.Match[str]) -> Iterator[str]:
+    """Yield how to run the quoted command by hand, whose own output says why it failed.
+
+    Only its program is named: whoever wrote the log must not write what somebody types.
+    """
+    words = _ARGUMENT.findall(match["list"] or "") or (match["text"] or match["run"] or "").split()
+    program = re.split(r"[\\/]", words[0])[-1] if words else ""
+    if re.fullmatch(r"\w[\w.+-]{0,60}", program):
+        yield f"run that command of {program} by hand on that host, and read what it prints"
 
 
 def _host_checks(message: str) -> Iterator[str]:
