@@ -35,6 +35,8 @@ class CheckSubject:
     """Path of the script; "" if the command names none."""
     command: tuple[str, ...] = ()
     """The launcher's command, if one starts the ranks."""
+    are_servers_started: bool = False
+    """True if allaboard runs the servers of a job with parameter servers, here or on the other hosts."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment that describes the cluster that the job joins; empty if allaboard itself describes the
     cluster."""
@@ -109,7 +111,8 @@ class BackgroundCheck:
             if script:
                 self.commit = read_commit(Path(script))
             if script and Path(script).stat().st_size <= MAX_SCRIPT_BYTES:
-                self._findings += [soften_finding(f) for f in script_notes(script)]
+                notes = script_notes(script, self._subject.are_servers_started)
+                self._findings += [soften_finding(f) for f in notes]
         except Exception as error:
             self.read_error = f"not all of the script and the environment was read: {error!r}"
 

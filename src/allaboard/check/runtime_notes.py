@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from allaboard.check.collect import (
     Gathered,
     configuration_sources,
@@ -18,12 +20,14 @@ _LAUNCHERS = ("accelerate", "deepspeed", "torchrun")
 """Sources of the commands that start ranks of one job by themselves."""
 
 
-def script_notes(path: str) -> list[Finding]:
-    """Return the CODE family's findings on a script; none if it cannot be read."""
+def script_notes(path: str, are_servers_started: bool = False) -> list[Finding]:
+    """Return the CODE family's findings on a script; none if it cannot be read. See `ScriptFacts` for
+    ``are_servers_started``."""
     try:
-        scripts = from_files([path]).python_scripts
+        read = from_files([path]).python_scripts
     except OSError:
         return []
+    scripts = [msgspec.structs.replace(s, are_servers_started=are_servers_started) for s in read]
     return judge_configuration(Gathered(python_scripts=scripts), select=("CODE", "CFG04"))
 
 

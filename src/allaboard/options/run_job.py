@@ -92,6 +92,7 @@ def run_job(options: argparse.Namespace, command_line: list[str], is_command: bo
         check_subject = CheckSubject(
             script=script_of_command(command_line, options.module, is_command),
             command=tuple(command_line) if is_command else (),
+            are_servers_started=bool(plan.served) or joined is not None,
             variables={**os.environ, **plan.user_variables} if joined is not None else {},
         )
         agent_options = _agent_options(

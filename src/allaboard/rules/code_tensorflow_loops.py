@@ -92,8 +92,8 @@ def _divided_loss(function: Function) -> ast.stmt | None:
 
 
 def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
-    if facts.is_piece:
-        return  # what it lacks may stand in the rest of the script
+    if facts.is_piece or facts.are_servers_started:
+        return  # what it lacks may stand in the rest of the script, or in whoever runs it
     if "ParameterServerStrategy" not in facts.source:
         return
     script = read_script(facts)

@@ -20,6 +20,9 @@ class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """True if it is a piece of a larger script: what it lacks may stand in the rest."""
     imported: tuple[tuple[str, str], ...] = ()
     """Constants that it imports from other files that were given: the name that it uses, and the literal."""
+    are_servers_started: bool = False
+    """True if whoever runs the script starts the servers of a job with parameter servers, as `allaboard run`
+    does: then the script is the coordinator's alone."""
     siblings: tuple[ScriptFacts, ...] = ()
     """Other scripts that the user named beside it and that join a job with a rank of their own."""
     sharding: str = ""
