@@ -151,14 +151,7 @@ def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
         )
         if loop is None or ".backward(" not in ast.unparse(loop):
             continue
-        yield Claim(
-            summary=_ALONE,
-            evidence=(script.evidence_for(condition), script.evidence_for(loop)),
-            fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
-            severity=Severity.WARNING,
-            certainty=Certainty.LIKELY,
-            where=script.place_of(condition),
-        )
+        yield _lone_decision(script, condition, loop)
         return
 
 
@@ -180,15 +173,20 @@ def _left_by_own_loss(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         steps = [s for s in loop.body if ".backward(" in ast.unparse(s)]
         if steps and not isinstance(steps[0], ast.For) and _asks_own_loss(condition.test):
-            yield Claim(
-                summary=_ALONE,
-                evidence=(script.evidence_for(condition), script.evidence_for(loop)),
-                fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
-                severity=Severity.WARNING,
-                certainty=Certainty.LIKELY,
-                where=script.place_of(condition),
-            )
+            yield _lone_decision(script, condition, loop)
             return
+
+
+def _lone_decision(script: Script, condition: ast.If, loop: ast.stmt) -> Claim:
+    """Return that a rank leaves the loop by a condition of its own."""
+    return Claim(
+        summary=_ALONE,
+        evidence=(script.evidence_for(condition), script.evidence_for(loop)),
+        fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(condition),
+    )
 
 
 def _asks_own_loss(test: ast.expr) -> bool:
