@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from allaboard.hosts import proc
 from shell_pages import Typed, commands_of, files_of, type_command
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -47,6 +49,9 @@ def test_a_job_of_torchrun_that_hangs_is_asked(tmp_path: Path) -> None:
         time.sleep(2)  # until the others have reached the collective in which they wait
         printed = type_command(Typed(f"allaboard diagnose {job.pid}", ""), tmp_path)
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
+        # Not its process group: torchrun starts each rank in a session of its own.
+        for pid in (*proc.descendants_of(job.pid), job.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         job.wait()
     assert "HANG005" in printed and "rank 1" in printed and "train.py:15" in printed, printed
