@@ -7,6 +7,7 @@ from itertools import chain
 
 import msgspec
 
+from allaboard.analysis.collectives.queued_calls import with_queued_calls
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.interruptions import Interruptions
@@ -92,7 +93,7 @@ class JobMemory:
 
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
-        members = self.members.all_members()
+        members = with_queued_calls(self.members.all_members())
         median_step = self.members.median_step
         return JobView(
             now=now,

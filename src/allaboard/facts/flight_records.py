@@ -30,6 +30,17 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool = False
     """True if the recorder says that it was over when the dump was written."""
 
+    @property
+    def is_queued(self) -> bool:
+        """True if NCCL has it on a GPU's queue, where it is not over. The probe marks the groups of NCCL's
+        recorder in a living process, whose states can be relied on."""
+        return self.is_of_nccl and not self.completed
+
+    @property
+    def is_of_nccl(self) -> bool:
+        """True if NCCL's recorder in a living process has kept it."""
+        return self.group.endswith("(NCCL)")
+
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """The collectives of all ranks whose recorder was found."""

@@ -118,6 +118,8 @@ class Op(msgspec.Struct, frozen=True):
     """Number of the call in its group; 0 if not known."""
     beside: bool = False
     """True if it is in another thread than the main one, whose stack is another matter."""
+    queued: bool = False
+    """True if the call has returned and waits on the GPU's queue, and the member for its result."""
     also: str = ""
     """Call of this same group that a second thread is inside of at the same time; "" for none."""
 

@@ -15,10 +15,12 @@ COMPILED_OPERATION_FILE = "torch/_ops.py"
 def is_in_compiled_operation(member: Member) -> bool:
     """Return True if the member is in an operation of a compiled graph that calls collectives.
 
-    The recorder of a member has entries only if its graphs call collectives.
+    A program that uses NCCL has entries without such graphs, too; they are on its GPU's queue.
     """
     frames = member.stack.frames if member.stack is not None else ()
-    return bool(member.recorded and frames) and frames[0].file.endswith(COMPILED_OPERATION_FILE)
+    if not frames or not frames[0].file.endswith(COMPILED_OPERATION_FILE):
+        return False
+    return any(r.is_queued or not r.is_of_nccl for r in member.recorded)
 
 
 @cached_per_view

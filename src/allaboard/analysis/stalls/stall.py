@@ -9,6 +9,7 @@ from allaboard.analysis.collectives.group_deadlock import (
     entered_group,
 )
 from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
+from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.member_names import conjugate_verb, name_by_rank
 from allaboard.analysis.parameter_servers import (
     has_lost_server,
@@ -84,7 +85,7 @@ def find_stall(view: JobView) -> Stall | None:
     )
     if not waiting:
         # Nobody is in a collective: who waits for a file lock that another member holds waits for that one.
-        waiting = _waiting_for_a_lock_of(view, absent)
+        waiting = _waiting_for_a_lock_of(view, absent) or _waiting_for_a_gpu(absent)
         absent = tuple(m for m in absent if m not in waiting)
     absent = members_of_same_worlds(view, absent, waiting)
     waiting = members_of_same_worlds(view, waiting, absent)
@@ -122,6 +123,25 @@ def _waiting_for_a_lock_of(view: JobView, members: tuple[Member, ...]) -> tuple[
             for other in members
         )
     )
+
+
+def _waiting_for_a_gpu(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Return those of the members that need a result of their GPU, while all others are idle elsewhere.
+
+    NCCL's calls wait on the GPU's queue. Of members with a black box its numbers tell who waits.
+    """
+    reading = tuple(
+        m
+        for m in members
+        if not m.groups
+        and not m.is_stopped
+        and m.framework in ("", "torch")
+        and is_settled_stack(m.stack)
+        and classify_stack(m.stack) is Spot.USER
+        and reads_device_value(m.stack)
+    )
+    others = [m for m in members if m not in reading]
+    return reading if others and all(m.cpu < IDLE_CORES for m in others) else ()
 
 
 def _members_that_owe_a_call(
@@ -180,6 +200,8 @@ def member_waits_for_peers(member: Member) -> bool:
     # A process that reads a result may still compute it: only an idle one waits for its peers.
     if member.op is not None and member.op.name in RESULT_READS:
         return member.cpu < IDLE_CORES
+    if member.op is not None and member.op.queued:
+        return True  # it polls for the GPU's result
     # A plain collective computes nothing of its own. Backends may spin while they wait, so the CPU
     # proves nothing here.
     if member.op is not None and not member.op.name.startswith(COMPUTING_OPS):
@@ -284,6 +306,10 @@ def waiting_evidence(current_stall: Stall) -> Evidence:
         activity, user_frame = f"{activity} in a thread other than the main one", None
     verb = conjugate_verb("wait", current_stall.waiting)
     preposition = "in"
+    if example.op is not None and example.op.queued:
+        preposition, activity = "for", f"{activity}, which is on the queue of its GPU,"
+    elif example.op is None and reads_device_value(example.stack):
+        preposition, activity = "for", "a result of its GPU"
     if classify_stack(example.stack) is Spot.FILE_LOCK and example.op is None:
         preposition, activity = "for", "a file lock that is held there"
     return Evidence(

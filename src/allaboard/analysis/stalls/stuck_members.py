@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import awaits_child
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
@@ -29,6 +30,8 @@ MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S = 6, 2.0
 """Samples at one place, and the seconds they must span, before a busy member counts as stuck."""
 CHILD_WAIT_S = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 reports it."""
+MAX_GPU_WAIT_S = 60.0
+"""Seconds that a member may wait for its own GPU: what is on the queue may take long to compute."""
 LONG_LIBRARY_CALL_S = 60.0
 """Seconds in one busy call of a library before it is reported; most calls return earlier."""
 MAX_SETUP_COLLECTIVES = 10
@@ -42,6 +45,7 @@ class StuckReason(StrEnum):
     CODE = "its own code, or a child process"
     CALL = "a call of a library"
     CHECKPOINT = "a checkpoint that cannot be written"
+    GPU = "its own GPU, which does not finish"
 
 
 class StuckMember(NamedTuple):
@@ -79,6 +83,8 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
         or polls_for_lock(view, member)
     ):
         return None
+    if waits_for_own_gpu(member):
+        return StuckReason.GPU if _has_waited_long_for_gpu(member) else None
     if _is_in_long_library_call(member):
         return StuckReason.CALL
     stuck = (
@@ -88,6 +94,16 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
         and _is_at_own_code(member)
     )
     return StuckReason.CODE if stuck else None
+
+
+def waits_for_own_gpu(member: Member) -> bool:
+    """Return True if the member polls for a result of its GPU; it is none that waits for a collective."""
+    return not is_idle(member) and reads_device_value(member.stack)
+
+
+def _has_waited_long_for_gpu(member: Member) -> bool:
+    stack = member.stack
+    return stack is not None and not member.is_stopped and stack.stays >= MAX_GPU_WAIT_S
 
 
 def _awaits_recent_child(view: JobView, member: Member) -> bool:

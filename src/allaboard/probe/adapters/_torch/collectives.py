@@ -18,6 +18,7 @@ from ...collective_calls import Calls, Group
 from ...event_hooks import COLLECTIVE, hook_in_c
 from ...layout import CALLS, OP_LAST
 from . import collective_signatures as table
+from . import flight_recorder
 from .backward_reach import UnknownGraphError, due, reaches
 from .tensor_numbers import FOLLOWED
 from .tensor_numbers import numbers as tensor_numbers
@@ -114,6 +115,8 @@ class Recorder:
             group = self.calls.group(str(name), member.here.round, ranks, own_rank)
             if group is not None and self.spoiled:
                 group.unordered(1)
+            if "nccl" in str(getattr(self.module._world, "pg_backend_config", {}).get(pg)):
+                flight_recorder.listen_or_not()  # its calls return before they are over
         self.groups[id(pg)] = group
         return group
 

@@ -3,9 +3,10 @@
 The recorder is a ring in C++, which PyTorch 2.13 keeps by default, of gloo too (TORCH_FR_BUFFER_SIZE); its
 numbers count every collective of a group, also those of compiled graphs. Only this process can read it, whose
 main thread stands in native code then. So a thread waits here for the agent's word. It is there from the
-first compiled graph on that calls collectives; no other program has it. It is none of `threading`'s: nobody
-who joins all threads waits for it. Builds with CUDA keep another recorder for NCCL, which is read alike
-(written from torch/csrc/distributed/c10d/init.cpp; there was no GPU to try it on).
+first compiled graph on that calls collectives, and in programs that use NCCL, whose calls return before they
+are over; no other program has it. It is none of `threading`'s: nobody who joins all threads waits for it.
+Builds with CUDA keep another recorder for NCCL, which also tells the state of each call: "completed", or
+"scheduled" while it is on the GPU's queue (tried with PyTorch 2.11 and NCCL 2.28.9 on an H200).
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ ASK, ANSWER = ".ask", ".recorded"
 """The pipe by which the agent asks, and the file in which it is answered; the pid stands before."""
 MAX_COLLECTIVES = 48
 """Collectives of each group that are reported: a compiled graph may begin many before one is waited for."""
+NCCL_MARK = "(NCCL)"
+"""End of the name of a group whose collectives NCCL's recorder has kept."""
 KEPT_FIELDS = (
     "collective_seq_id",
     "record_id",
     "profiling_name",
     "process_group",
+    "state",
     "input_sizes",
     "input_dtypes",
 )
@@ -61,6 +65,14 @@ def listen() -> bool:
         _answer_requests, (fd, dumps, os.path.join(folder, "%d%s" % (pid, ANSWER)))
     )
     return True
+
+
+def listen_or_not() -> None:
+    """Answer from now on, if that is possible here."""
+    try:
+        listen()
+    except OSError:
+        pass  # the run folder has gone, or is full: only the state of queued calls is not known
 
 
 def _answer_requests(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
@@ -106,7 +118,7 @@ def _shorten_entry(entry: dict[str, Any]) -> dict[str, Any]:
     }
     name, *description = short_entry["process_group"] or ("?",)
     if str(short_entry["profiling_name"]).startswith("nccl:"):
-        short_entry["process_group"] = [name, " ".join([*map(str, description), "(NCCL)"])]
+        short_entry["process_group"] = [name, " ".join([*map(str, description), NCCL_MARK])]
     return short_entry
 
 
