@@ -44,6 +44,7 @@ from allaboard.analysis.failures.library_errors import (
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
+from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.member_names import name_first_members, name_members
@@ -165,7 +166,7 @@ def _exception_evidence(members: list[Member], source: str) -> list[Evidence]:
         error = same[0].raised
         assert error is not None
         owner = f" ({name_first_members(same)})" if len(members_by_message) > 1 else ""
-        message = error.message
+        message = without_boilerplate(error.message)
         if len(message) > MAX_MESSAGE_CHARS:
             message = message[: MAX_MESSAGE_CHARS - 1] + "…"
         evidence.append(Evidence(f"{error.type}: {message}{owner}", source))

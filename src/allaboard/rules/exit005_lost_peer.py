@@ -31,6 +31,7 @@ from allaboard.analysis.failures.failure_causality import (
 from allaboard.analysis.failures.lost_hosts import LostHost, find_lost_hosts
 from allaboard.analysis.failures.lost_leader import find_lost_leader, is_loss_unchecked
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
+from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.roll_call.reinit import (
     OWN_PORT_ADVICE,
@@ -89,7 +90,9 @@ def check(view: JobView) -> Iterator[Claim]:
     if exited_well or leaving or stopped or any(g.victims for g in lost_hosts) or is_early:
         return
     message = first_failed.raised.message if first_failed.raised is not None else ""
-    error_evidence = Evidence(message[:300], f"{first_failed.who.name}, the first to fail")
+    error_evidence = Evidence(
+        without_boilerplate(message)[:300], f"{first_failed.who.name}, the first to fail"
+    )
     if find_early_exits(view) is not None:
         return  # EXIT004 is the better answer
     unheard = [m for m in view.members if m.ended_unobserved and not m.launcher and m.round > 0]

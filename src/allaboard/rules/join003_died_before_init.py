@@ -16,11 +16,23 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.exception_retry import retry_of_exception
 from allaboard.analysis.failures.known_errors import known_remedy, remedy_of_last_line
+from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_launcher
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
-from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import (
+    ATTACHED,
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Phase,
+    Raised,
+    Stage,
+)
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,
@@ -72,7 +84,9 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         source = (
             f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
         )
-        evidence.append(Evidence(f"{error.type}: {error.message[:200]}", source))
+        evidence.append(
+            Evidence(f"{error.type}: {without_boilerplate(error.message)[:200]}", source)
+        )
     elif end.last_line:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(
@@ -81,7 +95,7 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         )
     )
     remedy = known_remedy(error) if error is not None else remedy_of_last_line(end.last_line)
-    cause = f": {remedy.cause}" if remedy is not None and remedy.cause else ""
+    cause = f": {remedy.cause}" if remedy is not None and remedy.cause else _library_cause(error)
     location = f" at {error.where}" if error is not None and error.where is not None else ""
     host, name = member.who.host, member.who.name
     return Claim(
@@ -102,6 +116,14 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         since=error.raised_at if error is not None else end.ended_at,
         retry=_retry(member),
     )
+
+
+def _library_cause(error: Raised | None) -> str:
+    """Return the cause of an exception that a framework raised, as a clause; "" if it is not known."""
+    failure = explain_library_error(error) if error is not None else None
+    if failure is None or failure.is_generic or not failure.is_own:
+        return ""
+    return f": it {failure.says}"
 
 
 def _retry(member: Member) -> Retry:

@@ -20,6 +20,7 @@ from allaboard.analysis.failures.out_of_memory import (
     is_out_of_memory,
     task_out_of_memory,
 )
+from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.resources.gpu_holders import find_foreign_holders
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
@@ -31,6 +32,8 @@ _GPU_FIX = (
     "shows whether another process or rank is on the same GPU"
 )
 
+MAX_MESSAGE_CHARS = 240
+"""Characters of an exception's message that are shown."""
 MAX_HOLDERS = 4
 """Processes of others that are named."""
 
@@ -49,7 +52,10 @@ def check(view: JobView) -> Iterator[Claim]:
         if member.raised is not None:
             source = str(member.raised.where) if member.raised.where is not None else "excepthook"
             evidence.append(
-                Evidence(f"{member.raised.type}: {member.raised.message[:200]}", source)
+                Evidence(
+                    f"{member.raised.type}: {without_boilerplate(member.raised.message)[:MAX_MESSAGE_CHARS]}",
+                    source,
+                )
             )
         if _is_gpu_error(member):
             evidence += _other_holders(view, member)

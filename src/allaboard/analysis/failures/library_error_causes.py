@@ -6,56 +6,13 @@ library's messages that they pass on.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from functools import cached_property
-
+from allaboard.analysis.failures.gpu_error_causes import GPU_ERROR_CAUSES, Cause
 from allaboard.facts.outcome import Retry
 
-_GPU_FIX = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
-_GPU_CODES = (
-    r"HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|ILLEGAL_ADDRESS"
-    r"|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED|LAUNCH_TIMEOUT|SYSTEM_NOT_READY"
-    r"|DEVICE_UNAVAILABLE|EXTERNAL_DEVICE|CONTAINED|MPS_\w+|UNKNOWN"
-)
-_GPU_WORDS = (
-    r"an illegal instruction was encountered|unspecified launch failure|misaligned address"
-    r"|hardware stack error|invalid program counter"
-    r"|the launch timed out[^\n]{0,40}"
-)
 _NAME_ERRORS = (
     r"Name or service not known|Temporary failure in name resolution|No address associated with hostname"
     r"|nodename nor servname|getaddrinfo failed|No such host is known|[Nn]ame does not resolve"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cause:
-    """One cause, as its exceptions word it."""
-
-    pattern: str
-    """Regular expression of "Type: message"; its groups fill the texts."""
-    says: str
-    """The cause: after the member's name if it is that member's own, else a sentence."""
-    fix: str
-    """What to do next."""
-    own: bool = True
-    """True if the member that raised it, or its host, is at fault."""
-    vague: bool = False
-    """True if a message in the log may say more."""
-    in_machinery: bool = False
-    """True if it counts only where a framework's code raised it: the words are common."""
-    retry: Retry = Retry.HERE
-    """What to do with a job that it ended."""
-    together: str = ""
-    """The cause after the names of several members that raised it; "" if it is the same as for one."""
-    fix_together: str = ""
-    """What to do next then."""
-
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        """Return the compiled pattern."""
-        return re.compile(self.pattern, re.DOTALL)
 
 
 CAUSES = (
@@ -176,39 +133,7 @@ CAUSES = (
         "--ntasks-per-node=1 bash -c 'torchrun --node-rank=$SLURM_NODEID ...' (in single quotes: each node "
         "must expand it)",
     ),
-    Cause(
-        pattern=r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal|no supported devices found for platform"
-        r"|CUDA_ERROR_NO_DEVICE|no CUDA-capable device is detected",
-        says="asked for a GPU that it does not see",
-        fix="on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # start no more tasks on a node than "
-        "it has GPUs; with JAX and one visible GPU a task: initialize(local_device_ids=[0])",
-    ),
-    Cause(
-        # The only codes of CUDA that leave no reading but a broken device: cudaErrorECCUncorrectable (214)
-        # and cudaErrorNvlinkUncorrectable (220). An illegal address may be a mistake in a kernel.
-        pattern=r"(?P<what>CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE\b|(?i:cuda|hip) (?:runtime )?"
-        r"(?:error|failure)[^\n]{0,40}uncorrectable (?:ECC|NVLink) error[^\n]{0,60}"
-        r"|cudaError(?:ECC|Nvlink)Uncorrectable\b)",
-        says="met a fault of its GPU or of the GPU's link: {what}",
-        fix=_GPU_FIX,
-        retry=Retry.ELSEWHERE,
-    ),
-    Cause(
-        pattern=rf"(?P<what>CUDA_ERROR_(?:{_GPU_CODES})\b|(?i:cuda|hip) (?:runtime "
-        rf")?(?:error|failure)[^\n]{{0,40}}"
-        rf"(?:{_GPU_WORDS}))",
-        says="met a fault of its GPU or of the GPU's link: {what}",
-        fix=_GPU_FIX,
-    ),
-    Cause(
-        pattern=r"(?:NCCL [Ee]rror|Error invoking NCCL|NCCL operation "
-        r"[^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
-        r"(?P<what>unhandled (?:system|cuda) error|internal error|invalid "
-        r"(?:usage|argument)|unknown error)",
-        says="failed in NCCL: {what}",
-        fix="run once with NCCL_DEBUG=INFO: its lines before the error name the device or the host",
-        vague=True,
-    ),
+    *GPU_ERROR_CAUSES,
     Cause(
         pattern=r"OutOfRangeError: .{0,400}?End of (?:sequence|file)"
         r"|OutOfRangeError: [^\n]*(?:Queue|Queue '[^']*') is closed and has insufficient elements",

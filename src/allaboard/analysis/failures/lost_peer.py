@@ -54,6 +54,13 @@ _PEER_LOSS_PHRASES = re.compile(
 )
 """gRPC's codes count in capitals only: TensorFlow writes "stack traces unavailable" about any error."""
 
+_OWN_NCCL_ERROR = re.compile(
+    r"^nccl(?:InvalidUsage|InvalidArgument|UnhandledCudaError)\b(?!.*message truncated)",
+    re.MULTILINE | re.DOTALL,
+)
+"""NCCL's codes for what is wrong in the process itself: its GPUs, its interfaces, its arguments. Under the
+first of them it also reports that a peer sent more than this process expects."""
+
 _ENGINE_FILES = re.compile(
     r"/(torch|torch_xla|torch_npu|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed"
     r"|vllm|sglang|megatron|paddle|mxnet|byteps|accelerate|lightning|pytorch_lightning|allaboard)/"
@@ -107,7 +114,9 @@ def _is_other_connection(raised: Raised) -> bool:
 
 def mentions_lost_peer(raised: Raised) -> bool:
     """Return True if the words of the exception are those of a peer that went away, or did not come."""
-    return raised.type in _PEER_ERROR_TYPES or bool(_PEER_LOSS_PHRASES.search(raised.message))
+    if _PEER_LOSS_PHRASES.search(raised.message):
+        return True
+    return raised.type in _PEER_ERROR_TYPES and not _OWN_NCCL_ERROR.search(raised.message)
 
 
 def states_lost_peer(raised: Raised) -> bool:

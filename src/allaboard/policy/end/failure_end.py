@@ -32,15 +32,7 @@ def failure_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
     if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
     order = order_failures(view)
-    failed = [
-        m
-        for m in order.root_failures + order.consequences
-        if not (
-            is_restarted_alone(view, m, policy)
-            or can_go_on_without(view, m)
-            or _has_live_launcher(view, m)
-        )
-    ]
+    failed = [m for m in order.root_failures + order.consequences if _ends_job(view, m, policy)]
     # Members that fall as a consequence need seconds to report it; ended at once, they would all look guilty.
     ended = [m for m in failed if m.exit is not None]
     if ended and view.now - min(_exited_at(m) for m in ended) >= SURVIVOR_GRACE_S:
@@ -54,6 +46,22 @@ def failure_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
     else:
         return None
     return Verdict(Outcome.FAILED, f"{culprit.who.name} failed; ending the others")
+
+
+def stuck_failure(view: JobView, policy: EndPolicy) -> Member | None:
+    """Return the first member that raised by itself, has not exited since, and whose failure ends the job;
+    None if there is none. A job that stands still behind it does not hang: it has failed."""
+    root_failures = order_failures(view).root_failures
+    return next((m for m in root_failures if m.exit is None and _ends_job(view, m, policy)), None)
+
+
+def _ends_job(view: JobView, member: Member, policy: EndPolicy) -> bool:
+    """Return True if the job cannot go on after the failure of this member."""
+    return not (
+        is_restarted_alone(view, member, policy)
+        or can_go_on_without(view, member)
+        or _has_live_launcher(view, member)
+    )
 
 
 def is_restarted_alone(view: JobView, member: Member, policy: EndPolicy) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from allaboard.analysis.failures.failure_causality import failed_at
 from allaboard.analysis.parameter_servers import is_auxiliary
 from allaboard.analysis.stalls.hang_limit import is_over_hang_limit, may_go_on
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.facts import Claim, JobView, Outcome, Phase, Stage
 from allaboard.policy.end.end_policy import EndPolicy, Verdict, is_proven_error
-from allaboard.policy.end.failure_end import is_restarted_alone
+from allaboard.policy.end.failure_end import is_restarted_alone, stuck_failure
 from allaboard.policy.end.startup_end import is_waiting_idle
 
 MAX_SHOWN_PLACES = 4
@@ -64,6 +65,12 @@ def hang_verdict(
             Outcome.HANG, f"the rehearsal made no progress for {silence:.0f} s (--bound)"
         )
     if is_over_hang_limit(view, policy.hang_after):
+        if (failed := stuck_failure(view, policy)) is not None:
+            return Verdict(
+                Outcome.FAILED,
+                f"{failed.who.name} failed and has not exited for {view.now - failed_at(failed):.0f} s "
+                f"(--hang-after {policy.hang_after:g}); ending the others",
+            )
         return Verdict(
             Outcome.HANG,
             f"job stopped because of a hang: no progress for {silence:.0f} s "
