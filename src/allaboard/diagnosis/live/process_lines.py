@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.resources.resource_forecast import format_duration
 from allaboard.analysis.stacks.stack_classifier import is_peer_wait
 from allaboard.analysis.stalls.examined_duration import silence_between
 from allaboard.analysis.stalls.lock_kind import describe_wait
+from allaboard.analysis.stalls.stall import is_settled_stack
 from allaboard.facts import Member, Present
 
 MAX_SHOWN_MEMBERS = 32
@@ -65,7 +67,11 @@ def _member_line(process: Present) -> str:
     member = process.member
     user_frame = member.stack.user if member.stack is not None else None
     location = f" at {user_frame}" if user_frame is not None else ""
-    doing = "stopped" if member.is_stopped else describe_wait(member.stack)
+    doing = describe_wait(member.stack)
+    if is_settled_stack(member.stack) and reads_device_value(member.stack):
+        doing = "waiting for a result of its GPU"
+    if member.is_stopped:
+        doing = "stopped"
     if member.stack is None:
         doing = f"no stack ({process.why or 'unknown'})"
     return f"{member.who}: {doing}{location}, {member.cpu * 100:.0f} % of a core"
