@@ -155,4 +155,5 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     xids: tuple[Whole, ...] = ()
     """Numbers of the errors (Xid) that its driver has reported since the job began, each once, in order."""
     processes: tuple[GpuProcess, ...] = ()
-    """Processes that hold memory on it, as far as this host's pids are known to the agent."""
+    """Processes that hold memory on it, as far as this host's pids are known to the agent; of a GPU with an
+    Xid also those that used it then and have ended, with no memory."""

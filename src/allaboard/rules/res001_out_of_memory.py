@@ -11,6 +11,7 @@ holds a copy of the data that it touches), no growing lists of losses with their
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
@@ -23,14 +24,18 @@ from allaboard.analysis.failures.out_of_memory import (
 from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.resources.gpu_holders import find_foreign_holders
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, Gpu, GpuProcess, JobView, Member, Stage
 from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
 
 _HOST_FIX = "give the job more memory, or use smaller batches and fewer DataLoader workers"
+_LESS = "use smaller batches on each rank, activation checkpointing, or sharding (FSDP)"
 _GPU_FIX = (
-    "use smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that host "
-    "shows whether another process or rank is on the same GPU"
+    f"{_LESS}; nvidia-smi on that host shows whether another process or rank is on the same GPU"
 )
+_AT_CONTEXT = re.compile(r"^(?:CUDA|HIP) error: out of memory")
+"""What the driver itself says, for a context or a first allocation; torch's allocator words it otherwise."""
+MIN_HELD_SHARE = 0.05
+"""Share of a GPU's memory that a process of others must hold to be worth ending."""
 
 MAX_MESSAGE_CHARS = 240
 """Characters of an exception's message that are shown."""
@@ -57,8 +62,8 @@ def check(view: JobView) -> Iterator[Claim]:
                     source,
                 )
             )
-        if _is_gpu_error(member):
-            evidence += _other_holders(view, member)
+        holders = _other_holders(view, member) if _is_gpu_error(member) else []
+        evidence += [_holder_evidence(gpu, process) for gpu, process in holders]
         if member.step:
             evidence.append(Evidence(f"after step {member.step}", "black box"))
         who = (
@@ -67,11 +72,11 @@ def check(view: JobView) -> Iterator[Claim]:
         if (who.job, who.index) == (member.who.job, member.who.index):
             who = member.who
         claim = Claim(
-            summary=f"{who.name} ran out of memory"
+            summary=f"{who.name} ran out of {'GPU memory' if _is_gpu_error(member) else 'memory'}"
             + (" and was killed by the kernel" if killed else ""),
             who=(who,),
             evidence=tuple(evidence),
-            fix=_GPU_FIX if _is_gpu_error(member) else _HOST_FIX,
+            fix=_gpu_fix(member, holders) if _is_gpu_error(member) else _HOST_FIX,
             since=member.raised.raised_at
             if member.raised is not None
             else member.exit.ended_at
@@ -81,17 +86,45 @@ def check(view: JobView) -> Iterator[Claim]:
         yield soften_evaluator_claim(view, member, claim)
 
 
-def _other_holders(view: JobView, member: Member) -> list[Evidence]:
-    """Return the processes that hold memory on the GPUs of its host and are not of the job."""
-    return [
-        Evidence(
-            f"{process.command} (pid {process.pid}), which is not of this job, holds "
-            f"{process.memory_nbytes / 1e9:.1f} GB on GPU {gpu.index}",
-            "NVML",
-        )
+def _other_holders(view: JobView, member: Member) -> list[tuple[Gpu, GpuProcess]]:
+    """Return the processes that hold memory on the GPUs of its host and are not of the job, the largest
+    first."""
+    holders = [
+        (gpu, process)
         for gpu, process in find_foreign_holders(view, only_used=False)
-        if gpu.host == member.who.host and process.command
-    ][:MAX_HOLDERS]
+        if gpu.host == member.who.host and process.command and process.memory_nbytes
+    ]
+    return sorted(holders, key=lambda holder: -holder[1].memory_nbytes)[:MAX_HOLDERS]
+
+
+def _holder_evidence(gpu: Gpu, process: GpuProcess) -> Evidence:
+    return Evidence(
+        f"{process.command} (pid {process.pid}), which is not of this job, holds "
+        f"{process.memory_nbytes / 1e9:.1f} GB on GPU {gpu.index}",
+        "NVML",
+    )
+
+
+def _gpu_fix(member: Member, holders: list[tuple[Gpu, GpuProcess]]) -> str:
+    """Return what to do: end what others hold, look for it if the rank had taken nothing yet, or use less."""
+    host = member.who.host
+    pids = [
+        str(process.pid)
+        for gpu, process in holders
+        if process.memory_nbytes >= MIN_HELD_SHARE * max(1, gpu.memory_limit_nbytes)
+    ]
+    if pids:
+        return (
+            f"on {host}: ps -o pid,ppid,user,etime,args -p {','.join(pids)}   # end it if nobody needs it; "
+            f"else {_LESS}"
+        )
+    if member.raised is not None and _AT_CONTEXT.search(member.raised.message) and not member.step:
+        return (
+            f"on {host}: nvidia-smi   # who fills the GPU? This rank had allocated nothing yet: an earlier "
+            "job's process, other ranks on the same GPU (LOCAL_RANK), or JAX, which takes three quarters "
+            "of it (XLA_PYTHON_CLIENT_PREALLOCATE=false)"
+        )
+    return _GPU_FIX
 
 
 def _is_gpu_error(member: Member) -> bool:

@@ -52,7 +52,7 @@ def _claim(view: JobView, gpu: Gpu, process: GpuProcess) -> Claim:
     return Claim(
         summary=f"{process.command} (pid {process.pid}), which is not of this job, holds {amounts} on GPU "
         f"{gpu.index} of {gpu.host}",
-        who=tuple(m.who for m in members_on_gpu(view, gpu)),
+        who=tuple(m.who for m in members_on_gpu(view, gpu, only_alive=False)),
         evidence=(Evidence(f"started {hours} ago; {parent}", "NVML, /proc"),),
         fix=f"on {gpu.host}: ps -o pid,ppid,user,etime,args -p {process.pid}   # kill it if nobody needs it",
         severity=Severity.WARNING if is_orphan else Severity.INFO,

@@ -73,11 +73,17 @@ class NvmlLibrary:
     def _with_last_users(self, gpu: Gpu) -> Gpu:
         """Return a GPU that failed with the processes that used it: they are gone soon after."""
         last_seen = self._last.get(gpu.index)
-        if last_seen is None or not gpu.xids or gpu.processes:
+        if last_seen is None or not gpu.xids:
             return gpu
         if not gpu.bus_id:  # the driver tells nothing of it any more
             return msgspec.structs.replace(last_seen, busy=0.0, xids=gpu.xids)
-        return msgspec.structs.replace(gpu, processes=last_seen.processes)
+        present = {process.pid for process in gpu.processes}
+        gone = tuple(
+            msgspec.structs.replace(process, memory_nbytes=0)
+            for process in last_seen.processes
+            if process.pid not in present
+        )
+        return msgspec.structs.replace(gpu, processes=gpu.processes + gone)
 
     def _ask(self, function: str, *arguments: Any, default: Any = None) -> Any:
         """Return what a function answers, or the default if this GPU or driver does not support it."""
