@@ -14,7 +14,7 @@ import sys
 import time
 
 from .. import hooks, member, visible_devices
-from ._torch import accelerate, phases, rpc
+from ._torch import accelerate, cuda_graphs, phases, rpc
 from ._torch import collectives as record
 from ._torch import compiled_graphs as compiled
 from ._torch import ddp_backward as gradients
@@ -246,6 +246,7 @@ MODULES = {
     "torch.distributed._functional_collectives": _functional,
     "torch._dynamo.output_graph": compiled.hook,
     "torch._dynamo.trace_rules": compiled.left_alone,
+    "torch.cuda.graphs": cuda_graphs.hook,
     "torch.optim.optimizer": _optimizer,
     "torch.utils.data.dataloader": loader,
     "accelerate.state": accelerate.state,
