@@ -121,9 +121,10 @@ class Bench:
         return self.call(self.allaboard(*command), timeout_s, f"run-{name}")
 
     def start_ranks(
-        self, size: int, job: str, *arguments: str, **variables: str
+        self, size: int, job: str, *arguments: str, awaited: str = "ready", **variables: str
     ) -> list[subprocess.Popen[str]]:
-        """Start the ranks of a job without allaboard, and return once each has printed "ready"."""
+        """Start the ranks of a job without allaboard, and return once each has printed the awaited word; at
+        once without one."""
         meeting = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1"}
         meeting |= {"MASTER_PORT": str(next(_ports)), "TORCH_FR_BUFFER_SIZE": "2000", **variables}
         meeting["NCCL_RAS_ADDR"] = f"127.0.0.1:{next(_ports)}"
@@ -137,9 +138,9 @@ class Bench:
             for rank in range(size)
         ]
         self.ras = f"ras://{meeting['NCCL_RAS_ADDR']}"
-        for process in ranks:
+        for process in ranks if awaited else ():
             for line in process.stdout or ():
-                if "ready" in line:
+                if awaited in line:
                     break
         return ranks
 

@@ -48,7 +48,7 @@ def train_healthy(kind: str) -> Run:
     are the same."""
 
     def run(bench: Bench) -> Outcome:
-        ranks = bench.start_ranks(2, "healthy_job.py", "--kind", kind)
+        ranks = bench.start_ranks(2, "healthy_job.py", "--kind", kind, awaited="")
         plain = {
             line for p in ranks if p.stdout is not None for line in p.communicate()[0].split("\n")
         }
