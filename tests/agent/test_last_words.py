@@ -126,3 +126,33 @@ def test_a_line_that_reports_no_crash_stays_as_it_is(tmp_path: Path) -> None:
     log.write_output(2, b"no seats left\n")
     log.close()
     assert log.last_words() == "no seats left"
+
+
+ASSERTIONS = "".join(
+    "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1515: indexSelectSmallIndex: block: [0,0,0], thread: "
+    f"[{thread},0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    for thread in range(4)
+)
+AFTER_ASSERTION = (
+    "[rank1]: torch.AcceleratorError: CUDA error: device-side assert triggered\n"
+    "[rank1]:[W1127 16:28:23.805855629 CUDAEvent.h:57] Warning: CUDA warning: device-side assert triggered "
+    "(function ~CUDAEvent)\n"
+)
+"""What a rank printed on one H200, with PyTorch 2.11."""
+
+
+@pytest.mark.usefixtures("capfd")
+@pytest.mark.parametrize(
+    "last", ["Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n", ""]
+)
+def test_the_assertion_that_failed_on_the_gpu_is_the_last_word(tmp_path: Path, last: str) -> None:
+    log = WorkerLog("1", 0, tmp_path / "rank1.log", Terminal(), lambda _: None)
+    for text in ("ready\n", ASSERTIONS, AFTER_ASSERTION, last):
+        log.write_output(2, text.encode() or b"\n")
+    assert log.last_words() == (
+        "Assertion `srcIndex < srcSelectDimSize` failed in the kernel indexSelectSmallIndex "
+        "(Indexing.cu:1515)"
+    )
+    log.write_output(2, b"ValueError: something else, after a restart\n")
+    assert log.last_words() == "ValueError: something else, after a restart"
+    log.close()

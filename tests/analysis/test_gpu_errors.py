@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from allaboard.analysis.failures.library_errors import explain_library_error
@@ -15,6 +16,7 @@ from allaboard.facts.samples import (
     ended_member,
     gathering_job,
     sample_job,
+    sample_member,
 )
 from allaboard.rules.exit002_exception import RULE as EXCEPTION
 from allaboard.rules.join003_died_before_init import RULE as DIED_BEFORE_INIT
@@ -130,3 +132,19 @@ def test_a_generic_error_of_a_library_stays_one() -> None:
     )
     assert failure is not None
     assert failure.says == "failed in NCCL: invalid usage"
+
+
+def test_the_assertion_itself_is_quoted_once_the_process_has_ended() -> None:
+    asserted = ended_member(
+        1,
+        raised=("AcceleratorError", ASSERT),
+        last_line="Assertion `srcIndex < srcSelectDimSize` failed in the kernel index (Indexing.cu:1515)",
+    )
+    (claim,) = EXCEPTION.check(sample_job(sample_member(0), asserted))
+    assert "srcIndex < srcSelectDimSize" in claim.evidence[1].observed
+    assert asserted.raised is not None
+    leaving = msgspec.structs.replace(asserted, exit=None)
+    raised_at = asserted.raised.raised_at
+    for age_s, count in ((2.0, 0), (5.0, 1)):
+        view = sample_job(sample_member(0), leaving, now=raised_at + age_s)
+        assert len(list(EXCEPTION.check(view))) == count

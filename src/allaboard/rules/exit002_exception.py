@@ -66,6 +66,10 @@ from allaboard.facts.samples import (
 DEBUGGER_QUIT = "BdbQuit"
 """The exception that Python's debugger raises when it is quit or its input ends."""
 
+DEVICE_ASSERTION = "device-side assert triggered"
+"""What CUDA says of a process in whose kernel an assertion failed; which one, the kernel has printed."""
+MAX_ASSERTION_DELAY_S = 4.0
+"""Seconds after such an exception for which the end of its process is waited for."""
 MAX_MESSAGE_CHARS = 300
 """Characters of an exception's message that are shown."""
 MAX_QUOTED_CHARS = 160
@@ -91,13 +95,22 @@ def check(view: JobView) -> Iterator[Claim]:
             or has_met_family_conflict(view, member)
         ):
             continue  # these have rules of their own
-        if not must_delay_report(view, member):
+        if not must_delay_report(view, member) and not _may_name_assertion(view, member):
             is_evaluator = member in order.evaluators
             members_by_error[member.raised.type, str(member.raised.where), is_evaluator].append(
                 member
             )
     for members in members_by_error.values():
         yield soften_evaluator_claim(view, members[0], _claim(view, members, order))
+
+
+def _may_name_assertion(view: JobView, member: Member) -> bool:
+    """Return True while the log of a rank may yet tell which assertion failed on its GPU: it is read once the
+    process has ended."""
+    assert member.raised is not None
+    is_assertion = DEVICE_ASSERTION in member.raised.message
+    age_s = view.now - member.raised.raised_at
+    return is_assertion and member.alive and not view.ended and age_s < MAX_ASSERTION_DELAY_S
 
 
 def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
@@ -109,6 +122,10 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
     location = f" at {error.where}" if error.where is not None else ""
     source = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
     evidence = _exception_evidence(members, source)
+    if DEVICE_ASSERTION in error.message and first_member.exit is not None:
+        last_line = first_member.exit.last_line
+        if last_line.startswith("Assertion `"):
+            evidence.append(Evidence(last_line, first_member.log or "its output"))
     unused = parameters_without_gradient(error)
     if unused is not None:
         evidence.append(Evidence(f"{unused} got no gradient in the previous step", "DDP's reducer"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection
 from allaboard.agent.output.stream_rows import StreamRows
 from allaboard.agent.output.terminal import LineSink
+from allaboard.formats.dumps.device_assertion import MARK, find_device_assertion
 from allaboard.formats.dumps.faulthandler import FATAL_ERROR, find_crash
 from allaboard.launch.private_files import open_to_append
 
@@ -44,6 +45,8 @@ _INFORMATION = re.compile(
 )
 """Records of glog, abseil and TensorFlow's logger for information only: none says why a process ended."""
 _ABORTED = b"Fatal Python error: Aborted"
+_ASSERTED = "device-side assert"
+"""Part of what the last lines say of a process after an assertion failed on its GPU."""
 _TERMINATE_REASON = "what(): "
 """Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it
 aborted."""
@@ -82,6 +85,7 @@ class WorkerLog:
         self._live: tuple[bytes, ...] = ()
         self._unwritten = {1: b"", 2: b""}
         self.last_line = ""
+        self._device_assertion = ""
         self._path = path
         self._file: int | None = None
         self._on_trouble = on_trouble
@@ -125,7 +129,10 @@ class WorkerLog:
         return self._file is not None
 
     def last_words(self) -> str:
-        """Return the last line; if it reports a crash, with the place that stands below it in the file."""
+        """Return the last line; if it reports a crash, with the place that stands below it in the file; if
+        it is about a failed assertion on a GPU, the assertion."""
+        if self._device_assertion and _ASSERTED in self.last_line:
+            return self._device_assertion
         if not self.last_line.startswith(FATAL_ERROR):
             return self.last_line
         try:
@@ -150,6 +157,8 @@ class WorkerLog:
         if len(text.translate(None, _SUSPICIOUS_BYTES)) != len(text):
             rows = [harmless_row(row) for row in rows]
         self._note_last_line(rows[-MAX_LAST_LINES:])
+        if MARK in text and (assertion := find_device_assertion(text.decode("utf-8", "replace"))):
+            self._device_assertion = assertion
         if self._shows_lines:
             lines = [row if row.endswith(b"\n") else row + b"\n" for row in rows]
             text = self._prefix + self._prefix.join(lines)
