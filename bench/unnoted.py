@@ -29,8 +29,8 @@ import sheet
 from field_cases import FOLDER, Case, Score, diagnose_case, read_cases, score
 
 from allaboard.analysis.failures import known_errors
+from allaboard.analysis.failures.gpu_error_causes import Cause
 from allaboard.analysis.failures.known_mistake import KnownMistake
-from allaboard.analysis.failures.library_error_causes import Cause
 from allaboard.analysis.log_messages import KnownMessage
 
 TABLES: tuple[type[Any], ...] = (KnownMessage, KnownMistake, Cause)

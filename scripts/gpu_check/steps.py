@@ -75,7 +75,7 @@ STEPS = (
     Step("nccl-nan", "a loss that is not a number is named", CUDA,
          run_says("nan", "NUM00[^\n]*", ends_well=True)),
     Step("nccl-duplicate", "two ranks on one GPU are named", CUDA,
-         run_says("duplicate", "ranks? 0[^\n]*1[^\n]*one GPU[^\n]*|LOG004[^\n]*")),
+         run_says("duplicate", "rank \\d and rank \\d use one GPU[^\n]*")),
     Step("nccl-stopped", "a stopped rank is named (nccl)", CUDA,
          run_says("stop", "HANG001[^\n]*worker 1 is stopped[^\n]*", "worker 0 does not go on")),
     Step("pid-sleep", "a hang is explained by one pid (nccl)", CUDA,

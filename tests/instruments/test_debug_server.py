@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.instruments import torch_debug_server
+from allaboard.diagnosis.instruments import nccl_ras_json, torch_debug_server
 from allaboard.diagnosis.live.endpoint_answers import (
+    ASK_AGAIN_S,
     EndpointError,
     ask_ras,
     is_endpoint,
@@ -22,8 +24,10 @@ from allaboard.diagnosis.live.endpoint_answers import (
 )
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Exhibit
+from allaboard.facts.instruments.nccl_state import NcclStates
 from allaboard.formats.dumps.debug_pages import RankAnswer, as_dump, read_debug_page
 from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.evaluate import run_rules
 
 JOB = Path(__file__).with_name("debugged_job.py")
 STACK = (
@@ -206,3 +210,43 @@ def test_a_running_job_is_diagnosed_through_its_debug_server(stopped: bool) -> N
     expected = "DUMP011" if stopped else "DUMP001"
     assert expected in done.stdout and "rank 1" in done.stdout, done.stdout
     assert "allaboard-" not in done.stdout, "the user knows the address, not our folder"
+
+
+def ras_answer(behind: int, ahead: int) -> bytes:
+    ranks = [
+        {"rank": r, "host": "127.0.0.1", "pid": 1035 + r, "cuda_dev": 0, "nvml_dev": 0,
+         "collective_counts": {"AllReduce": n}}
+        for r, n in enumerate((ahead, behind))
+    ]  # fmt: skip
+    communicator = {"hash": "0xf4", "size": 2, "ranks_count": 2, "ranks": ranks}
+    return json.dumps({"nccl_version": "2.28.9", "communicators": [communicator]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("second", "found"),
+    [
+        (ras_answer(1204, 1206), []),
+        (ras_answer(1196, 1198), ["error"]),
+        (ras_answer(1196, 1200), ["warning"]),
+    ],
+)
+def test_ranks_that_are_not_equally_far_are_asked_for_again(
+    talker: tuple[int, list[bytes]], tmp_path: Path, second: bytes, found: list[str]
+) -> None:
+    port, answers = talker
+    hello = [b"SERVER PROTOCOL 2\n", b"OK\n"]
+    answers += [*hello, ras_answer(1196, 1198)]
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        answers[:] = [*hello, second]
+
+    write_answers(f"ras://127.0.0.1:{port}", tmp_path, sleep)
+    assert pauses == [ASK_AGAIN_S]
+    text = Exhibit(name="ras.txt", data=(tmp_path / "ras.txt").read_bytes())
+    testimony = nccl_ras_json.read_log(text)
+    assert testimony is not None and len(testimony.nccl) == 2
+    states = NcclStates(reports=testimony.nccl)
+    claims = [c for e, c in run_rules(states, load_catalogue().entries)]
+    assert [str(c.severity) for c in claims] == found

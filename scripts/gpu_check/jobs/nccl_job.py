@@ -93,6 +93,8 @@ def train():
         if options.fault in FAULTS and RANK == LAST and step == FAULT_STEP:
             FAULTS[options.fault](model)
         assert sum_over_ranks(1.0) == SIZE
+        if step % 5 == 0:
+            print(f"step {step}, loss {loss.item():.4f}", flush=True)
         if step == 2:
             print("ready", flush=True)
     print(f"trained {options.steps} steps, loss {loss.item():.4f}", flush=True)

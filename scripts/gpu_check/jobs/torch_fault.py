@@ -12,9 +12,9 @@ parser.add_argument("--fault", required=True, choices=("memory", "holds", "kerne
 parser.add_argument("--device", default="cuda")
 options = parser.parse_args()
 
-GIB = 1 << 30
 if options.fault == "holds":
-    held = torch.empty(GIB, dtype=torch.uint8, device="cuda")
+    total = torch.cuda.mem_get_info()[1]
+    held = torch.empty(int(total * 0.4), dtype=torch.uint8, device="cuda")
     torch.cuda.synchronize()
     print("ready", flush=True)
     time.sleep(300)

@@ -123,12 +123,19 @@ RULE = Rule(
             NcclStates(reports=(_report(9, 10),)),
             "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 9 times, others 10 times",
         ),
+        "the others have gone on since the answer before, and the one behind has not": (
+            NcclStates(reports=(_report(9, 10), _report(9, 12, 40))),
+            "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 9 times, others 12 times",
+        ),
         "one rank is ahead of all others": (
             NcclStates(reports=(_report(11, 10),)),
             "rank 2 of the 32 ranks of NCCL's communicator ae94 launched AllReduce 11 times, others 10 times",
         ),
     },
     silent_on={
+        "the ranks of a job that trains: the one behind has gone on since the answer before": NcclStates(
+            reports=(_report(1196, 1198), _report(1204, 1206, 40))
+        ),
         "all ranks are equally far": NcclStates(reports=(_report(10, 10),)),
         "an answer without counts of operations": NcclStates(
             reports=(

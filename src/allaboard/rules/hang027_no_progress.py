@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_first_members
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
@@ -120,6 +121,8 @@ def _describe_place(member: Member) -> str:
     if member.stack is None or not member.stack.frames:
         return "its stack could not be read"
     activity = awaited_end_clause(member) or describe_wait(member.stack)
+    if reads_device_value(member.stack):
+        activity = "waiting for its own GPU"
     return f"it is {activity} at {member.stack.main_frame}"
 
 
@@ -167,6 +170,7 @@ def _line_to_check(member: Member) -> str:
 _RECEIVES = sample_stack(
     Frame("/home/u/train.py", 33, "fetch_labels", "reply = connection.recv(4096)"), USER
 )
+_READS_GPU = sample_stack(Frame("/home/u/train.py", 33, "train", "total += loss.item()"), USER)
 _SPIN = sample_stack(Frame("/home/u/train.py", 12, "wait_for_lock", "while not free():"), USER)
 _ENDED = ps_member("worker", 0, exit=Exit(ended_at=60.0, code=0))
 _LIMIT = {"hang_limit": 8.0}
@@ -194,6 +198,11 @@ RULE = Rule(
             stalled_job(waiting_member(0), sample_member(1, stack=_RECEIVES), **_INTERRUPTED),
             "worker 1 does not go on: it is waiting for the answer of another process at train.py:33 in "
             "fetch_labels; worker 0 waits for it",
+        ),
+        "a GPU that has not finished at the limit of `--hang-after`": (
+            stalled_job(waiting_member(0), sample_member(1, stack=_READS_GPU, cpu=1.0), **_LIMIT),
+            "worker 1 does not go on: it is waiting for its own GPU at train.py:33 in train; worker 0 waits "
+            "for it",
         ),
         "the stack of the only worker that does not wait could not be read": (
             stalled_job(waiting_member(0, stack=None), sample_member(1), **_LIMIT),

@@ -42,7 +42,8 @@ class UnevenCommunicator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def uneven_communicators(states: NcclStates) -> Iterator[UnevenCommunicator]:
-    """Yield every communicator whose ranks differ in the last report that tells of it."""
+    """Yield every communicator whose ranks differ in the last report that tells of it; none whose ranks that
+    are behind have gone on since the report before."""
     reports: dict[str, list[tuple[NcclCommunicator, str]]] = defaultdict(list)
     for report in states.reports:
         for communicator in report.communicators:
@@ -59,7 +60,7 @@ def uneven_communicators(states: NcclStates) -> Iterator[UnevenCommunicator]:
             for op, groups in communicator.counts.items()
             if len({g.count for g in groups}) > 1
         )
-        if counts:
+        if counts and not _has_gone_on([c for c, _ in seen_states]):
             yield UnevenCommunicator(
                 communicator=communicator,
                 counts=tuple(sorted(counts, key=lambda c: c.behind.count - c.ahead.count)),
@@ -67,6 +68,18 @@ def uneven_communicators(states: NcclStates) -> Iterator[UnevenCommunicator]:
                 is_standing=any(_counted(c) == _counted(communicator) for c, _ in seen_states[:-1]),
                 origin=origin,
             )
+
+
+def _has_gone_on(states: list[NcclCommunicator]) -> bool:
+    """Return True if also those that are behind have launched more since the report before."""
+    if len(states) < 2:
+        return False
+    before, now = (
+        {op: min(g.count for g in groups) for op, groups in state.counts.items() if groups}
+        for state in states[-2:]
+    )
+    uneven = [op for op, groups in states[-1].counts.items() if len({g.count for g in groups}) > 1]
+    return all(now[op] > before.get(op, now[op]) for op in uneven)
 
 
 def _outliers(counts: tuple[UnevenCount, ...]) -> tuple[NcclRank, ...]:

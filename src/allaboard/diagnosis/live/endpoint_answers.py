@@ -15,7 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from allaboard.analysis.collectives.nccl_progress import uneven_communicators
+from allaboard.diagnosis.instruments import nccl_ras_json, nccl_ras_text
 from allaboard.errors import AllaboardError
+from allaboard.facts import Exhibit
+from allaboard.facts.instruments.nccl_state import NcclStates
 from allaboard.formats.dumps.debug_pages import (
     FRONTEND_MARK,
     WORKER_MARK,
@@ -29,6 +33,9 @@ ANSWER_TIMEOUT_S = 75.0
 """How long it gets for its answer: PyTorch's server waits 60 s for a rank that is stopped."""
 MAX_ANSWER_NBYTES = 256 << 20
 """Bytes of one answer that are read."""
+ASK_AGAIN_S = 5.0
+"""Seconds until NCCL's service is asked again if its ranks are not equally far: those of a job that trains
+never are, but they go on."""
 RAS_PORT = 28028
 """Port at which NCCL's service listens on every host of a job, unless NCCL_RAS_ADDR says otherwise."""
 RAS_PROTOCOL = 2
@@ -45,7 +52,7 @@ def is_endpoint(target: str) -> bool:
     return _SCHEME.fullmatch(target) is not None
 
 
-def write_answers(target: str, folder: Path) -> None:
+def write_answers(target: str, folder: Path, sleep: Callable[[float], None] = time.sleep) -> None:
     """Ask the service, and write what it answers into files of this folder.
 
     Raises EndpointError, with the sentence to print, if nothing of use answers.
@@ -60,6 +67,9 @@ def write_answers(target: str, folder: Path) -> None:
     try:
         if parts.scheme == "ras":
             answer = ask_ras(parts.hostname, port or RAS_PORT)
+            if _shows_uneven_ranks(answer):
+                sleep(ASK_AGAIN_S)
+                answer += b"\n" + ask_ras(parts.hostname, port or RAS_PORT)
             (folder / "ras.txt").write_bytes(answer)
         elif port is None:
             raise EndpointError(f"{target}: name the port too, as http://{parts.hostname}:25999")
@@ -159,3 +169,11 @@ def ask_ras(host: str, port: int) -> bytes:
             stream.write(b"VERBOSE STATUS\n")
             stream.flush()
             return _read_all(stream.read1, ANSWER_TIMEOUT_S)
+
+
+def _shows_uneven_ranks(answer: bytes) -> bool:
+    """Return True if the ranks of a communicator have launched other numbers of operations."""
+    exhibit = Exhibit(name="ras.txt", data=answer)
+    testimonies = (read(exhibit) for read in (nccl_ras_json.read_log, nccl_ras_text.read_log))
+    reports = tuple(report for t in testimonies if t is not None for report in t.nccl)
+    return any(True for _ in uneven_communicators(NcclStates(reports=reports)))
