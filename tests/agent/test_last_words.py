@@ -13,6 +13,12 @@ from allaboard.facts.samples import ended_member
 
 ABORTED = b"Fatal Python error: Aborted\n"
 
+SEGFAULT = b"""Fatal Python error: Segmentation fault
+
+Current thread 0x00007f0000000000 (most recent call first):
+  File "/home/u/train.py", line 3 in step
+"""
+
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"
 TRAIL = (
     b"Additional GRPC error information from remote target coordination_service while calling X",
@@ -156,3 +162,28 @@ def test_the_assertion_that_failed_on_the_gpu_is_the_last_word(tmp_path: Path, l
     log.write_output(2, b"ValueError: something else, after a restart\n")
     assert log.last_words() == "ValueError: something else, after a restart"
     log.close()
+
+
+@pytest.mark.parametrize(
+    ("writes", "has_crashed", "said"),
+    [
+        # The pipes are read in any order: what was printed before the crash may come after its report.
+        (((2, SEGFAULT), (1, b"step 80\n")), True, "Fatal Python error: Segmentation fault"),
+        (((1, b"step 80\n"), (2, SEGFAULT)), True, "Fatal Python error: Segmentation fault"),
+        # A process of a data loader crashed, and the worker went on until somebody killed it.
+        (((2, SEGFAULT), (1, b"step 80\n")), False, "step 80"),
+        (((2, SEGFAULT), (2, b"went on\n"), (1, b"step 80\n")), True, "step 80"),
+    ],
+)
+@pytest.mark.usefixtures("capfd")
+def test_a_report_of_a_crash_counts_in_whatever_order_the_pipes_are_read(
+    tmp_path: Path, writes: tuple[tuple[int, bytes], ...], has_crashed: bool, said: str
+) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
+    for fd, data in writes:
+        log.write_output(fd, data)
+    log.close()
+    words = log.last_words(has_crashed)
+    assert words.startswith(said) and ("train.py:3 in step" in words) is has_crashed & (
+        said != "step 80"
+    )

@@ -18,7 +18,7 @@ from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
 class Logs:
     logs = (None, None)
 
-    def read_last_line(self, index: int) -> str:
+    def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         return f"last line of {index}"
 
 

@@ -26,6 +26,7 @@ SAID = [
         "interface eth7:",
     ),
     ("Illegal seek", "file:// rendezvous"),
+    ("EOF when reading a line", "sys.stdin.isatty()"),
     (
         "DDP expects same model across all ranks, but Rank 1 has 4 params",
         "same model on every rank",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sized
 from itertools import count
 from typing import Any, Protocol
 
+from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS
 from allaboard.facts.member import STOPPED
 from allaboard.hosts import oom, pidfd, proc
 from allaboard.launch.signals import send_through_pidfd
@@ -38,8 +39,8 @@ class WorkerLogs(Protocol):
     def logs(self) -> Sized:
         """One log per worker."""
 
-    def read_last_line(self, index: int) -> str:
-        """Return the last line of a worker that has ended."""
+    def read_last_line(self, index: int, has_crashed: bool = False) -> str:
+        """Return the last line of a worker that has ended, by the signal of a crash or in another way."""
 
 
 class WorkerRegister(Protocol):
@@ -331,7 +332,9 @@ class WorkerProcesses:
                     code=message["code"],
                     signal=message["signal"],
                     oom=killed and self.was_oom_killed(worker),
-                    last_line=self._output.read_last_line(worker),
+                    last_line=self._output.read_last_line(
+                        worker, has_crashed=message["signal"] in CRASH_SIGNALS
+                    ),
                 )
             )
         finally:

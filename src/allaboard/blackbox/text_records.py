@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from allaboard.blackbox.box_bytes import BoxMap, reread
-from allaboard.facts import Declared, Frame, Raised
+from allaboard.facts import ChainedException, Declared, Frame, Raised
 from allaboard.probe import layout
 
 T = TypeVar("T")
@@ -24,12 +24,20 @@ class Identity(msgspec.Struct):
     """Notes of its hooks, by name."""
 
 
+class _Chained(msgspec.Struct):
+    type: str
+    message: str
+    frames: list[tuple[str, int, str]] = []
+    is_cause: bool = False
+
+
 class _Raised(msgspec.Struct):
     type: str
     message: str
     at: float
     frames: list[tuple[str, int, str]] = []
     limit: int = 0
+    chain: list[_Chained] = []
 
 
 class _Round(msgspec.Struct):
@@ -93,6 +101,15 @@ class TextRecords:
             where=user_frame,
             frames=frames,
             limit=record.limit,
+            chain=tuple(
+                ChainedException(
+                    type=c.type,
+                    message=c.message,
+                    frames=tuple(Frame(*f) for f in c.frames),
+                    is_cause=c.is_cause,
+                )
+                for c in record.chain
+            ),
         )
 
     def _decoded_text(self, name: str, kind: type[T]) -> T | None:

@@ -124,6 +124,20 @@ class Op(msgspec.Struct, frozen=True):
     """Call of this same group that a second thread is inside of at the same time; "" for none."""
 
 
+class ChainedException(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception that another one was raised from, or while it was being handled."""
+
+    type: str
+    """Its type."""
+    message: str
+    """The beginning of its message."""
+    frames: tuple[Frame, ...] = ()
+    """Its innermost frames, innermost first."""
+    is_cause: bool = False
+    """True if the program says that it is the cause (``raise … from``); False if it was
+    only being handled."""
+
+
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """An exception that reached the top of a member's main thread."""
 
@@ -140,6 +154,8 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     limit: Whole = 0
     """The process's own limit, of open files or of threads, if the message says that one is reached; else
     0."""
+    chain: tuple[ChainedException, ...] = ()
+    """The exceptions before it, the latest first; () if there are none, or if that is not known."""
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):

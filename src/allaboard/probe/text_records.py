@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 MAX_WORD_LENGTH = 200
 """Characters of one argument, note or path."""
 MAX_FRAMES = 40
+MAX_CHAIN = 4
+"""Exceptions that are recorded of those before the one that reached the top."""
+MAX_CHAIN_FRAMES = 4
+"""Innermost frames of each of them."""
+MAX_CHAIN_MESSAGE = 400
+"""Characters of the message of each of them."""
 LIMITS = (("Too many open files", "SC_OPEN_MAX"), ("can't start new thread", "SC_CHILD_MAX"))
 """What an exception says that a limit of this process explains, and the limit's name, see sysconf(3)."""
 
@@ -59,7 +65,28 @@ def exception(
     traceback: TracebackType | None,
     raised_at_s: float,
 ) -> str:
-    """An exception with its frames, innermost first, as many as there is room for."""
+    """An exception with its frames, innermost first, and those before it, as many as there is room for."""
+    message = _said(value)
+    facts: dict[str, Any] = {
+        "type": getattr(kind, "__name__", str(kind))[:MAX_WORD_LENGTH],
+        "message": _short(message),
+        "at": raised_at_s,
+        "limit": _named_limit(message),
+        "chain": _chain(value),
+    }
+    kept_frames = _frames(traceback)
+    text = _json(dict(facts, frames=kept_frames))
+    if not _fits("raised", text):
+        facts["chain"] = facts["chain"][:1]
+        text = _json(dict(facts, frames=kept_frames))
+    while kept_frames and not _fits("raised", text):
+        kept_frames = kept_frames[: len(kept_frames) // 2]
+        text = _json(dict(facts, frames=kept_frames))
+    return text
+
+
+def _frames(traceback: TracebackType | None) -> list[tuple[str, int, str]]:
+    """The frames of a traceback, innermost first."""
     frames: deque[tuple[str, int, str]] = deque(maxlen=MAX_FRAMES)
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -71,19 +98,33 @@ def exception(
             )
         )
         traceback = traceback.tb_next
-    message = _said(value)
-    facts: dict[str, Any] = {
-        "type": getattr(kind, "__name__", str(kind))[:MAX_WORD_LENGTH],
-        "message": _short(message),
-        "at": raised_at_s,
-        "limit": _named_limit(message),
-    }
-    kept_frames = list(frames)
-    text = _json(dict(facts, frames=kept_frames))
-    while kept_frames and not _fits("raised", text):
-        kept_frames = kept_frames[: len(kept_frames) // 2]
-        text = _json(dict(facts, frames=kept_frames))
-    return text
+    return list(frames)
+
+
+def _chain(value: BaseException) -> list[dict[str, Any]]:
+    """The exceptions before this one, the latest first.
+
+    What ``raise … from None`` hides from the traceback was being handled all the same.
+    """
+    links: list[dict[str, Any]] = []
+    seen = {id(value)}
+    is_cause = True
+    while len(links) < MAX_CHAIN:
+        is_cause = is_cause and value.__cause__ is not None
+        before = value.__context__ if value.__cause__ is None else value.__cause__
+        if before is None or id(before) in seen:
+            break
+        seen.add(id(before))
+        links.append(
+            {
+                "type": type(before).__name__[:MAX_WORD_LENGTH],
+                "message": _said(before)[:MAX_CHAIN_MESSAGE],
+                "frames": _frames(before.__traceback__)[:MAX_CHAIN_FRAMES],
+                "is_cause": is_cause,
+            }
+        )
+        value = before
+    return links
 
 
 def _named_limit(message: str) -> int:

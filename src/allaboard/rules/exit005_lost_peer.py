@@ -30,6 +30,7 @@ from allaboard.analysis.failures.failure_causality import (
 )
 from allaboard.analysis.failures.lost_hosts import LostHost, find_lost_hosts
 from allaboard.analysis.failures.lost_leader import find_lost_leader, is_loss_unchecked
+from allaboard.analysis.failures.lost_peer import peer_loss_message
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.member_names import name_members
@@ -89,9 +90,9 @@ def check(view: JobView) -> Iterator[Claim]:
     is_early = view.now - failed_at(first_failed) < _settle_s(view, absent) and not view.ended
     if exited_well or leaving or stopped or any(g.victims for g in lost_hosts) or is_early:
         return
-    message = first_failed.raised.message if first_failed.raised is not None else ""
     error_evidence = Evidence(
-        without_boilerplate(message)[:300], f"{first_failed.who.name}, the first to fail"
+        without_boilerplate(peer_loss_message(first_failed))[:300],
+        f"{first_failed.who.name}, the first to fail",
     )
     if find_early_exits(view) is not None:
         return  # EXIT004 is the better answer

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.failures.lost_hosts import find_lost_hosts
+from allaboard.analysis.failures.lost_peer import peer_loss_message
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
@@ -32,7 +33,7 @@ def _claim(host: str, lost_members: tuple[Member, ...], victims: tuple[Member, .
     end, first_victim = lost_members[0].exit, victims[0]
     assert end is not None
     symptom = (
-        first_victim.raised.message[:200]
+        peer_loss_message(first_victim)[:200]
         if first_victim.raised is not None
         else ("it failed at the same time")
     )

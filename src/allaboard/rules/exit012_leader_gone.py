@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import failed_at
 from allaboard.analysis.failures.lost_leader import LostLeader, find_lost_leader
+from allaboard.analysis.failures.lost_peer import peer_loss_message
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -66,7 +67,7 @@ def _claim(lost: LostLeader) -> Claim:
     if victims:
         first_victim = min(victims, key=failed_at)
         symptom = (
-            first_victim.raised.message[:200]
+            peer_loss_message(first_victim)[:200]
             if first_victim.raised is not None
             else "it failed then"
         )

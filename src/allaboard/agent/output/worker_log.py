@@ -86,6 +86,8 @@ class WorkerLog:
         self._unwritten = {1: b"", 2: b""}
         self.last_line = ""
         self._device_assertion = ""
+        self._crash_line = ""
+        """What its stderr ended with, if that is the report of a crash."""
         self._path = path
         self._file: int | None = None
         self._on_trouble = on_trouble
@@ -121,6 +123,7 @@ class WorkerLog:
 
     def write_marker(self, text: str) -> None:
         """Write a line of allaboard's own into the file, between the output of two rounds."""
+        self._crash_line = ""
         self._append(text.encode(errors="replace") + b"\n")
 
     @property
@@ -128,22 +131,27 @@ class WorkerLog:
         """True while the file takes output."""
         return self._file is not None
 
-    def last_words(self) -> str:
+    def last_words(self, has_crashed: bool = False) -> str:
         """Return the last line; if it reports a crash, with the place that stands below it in the file; if
-        it is about a failed assertion on a GPU, the assertion."""
-        if self._device_assertion and _ASSERTED in self.last_line:
+        it is about a failed assertion on a GPU, the assertion.
+
+        ``has_crashed``: the process was killed by a signal of a crash. Then the report on its stderr counts,
+        although what stdout held by then may be read later.
+        """
+        line = self._crash_line if has_crashed and self._crash_line else self.last_line
+        if self._device_assertion and _ASSERTED in line:
             return self._device_assertion
-        if not self.last_line.startswith(FATAL_ERROR):
-            return self.last_line
+        if not line.startswith(FATAL_ERROR):
+            return line
         try:
             with self._path.open("rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_CRASH_BYTES))
                 text = file.read(MAX_CRASH_BYTES).decode("utf-8", "replace")
         except OSError:
-            return self.last_line
+            return line
         # A worker that was started again writes to the same file: the last report counts.
-        crash = find_crash(text[max(0, text.rfind(self.last_line)) :])
-        return crash.line if crash is not None else self.last_line
+        crash = find_crash(text[max(0, text.rfind(line)) :])
+        return crash.line if crash is not None else line
 
     def close(self) -> None:
         file, self._file = self._file, None
@@ -156,29 +164,16 @@ class WorkerLog:
         # Once for all of them: output may come in tens of megabytes a second.
         if len(text.translate(None, _SUSPICIOUS_BYTES)) != len(text):
             rows = [harmless_row(row) for row in rows]
-        self._note_last_line(rows[-MAX_LAST_LINES:])
+        line = _telling_line(rows[-MAX_LAST_LINES:], self.last_line)
+        self.last_line = line or self.last_line
+        if fd == 2 and line:
+            self._crash_line = line if line.startswith(FATAL_ERROR) else ""
         if MARK in text and (assertion := find_device_assertion(text.decode("utf-8", "replace"))):
             self._device_assertion = assertion
         if self._shows_lines:
             lines = [row if row.endswith(b"\n") else row + b"\n" for row in rows]
             text = self._prefix + self._prefix.join(lines)
             self._terminal.write_worker_lines(fd, text, len(lines), self.is_file_open)
-
-    def _note_last_line(self, rows: list[bytes]) -> None:
-        """Keep the last row that says something. What std::terminate() gives as its reason says more than
-        that the process aborted, which comes after it."""
-        has_abort = False
-        for row in reversed(rows):
-            line = _COLOUR.sub(b"", row).strip()
-            if line == _ABORTED:
-                has_abort = True
-            elif line and not _TRAILING_DUMP.match(line) and not _INFORMATION.match(line):
-                reason = line.decode("utf-8", "replace")[:300]
-                is_reason = not has_abort or reason.startswith(_TERMINATE_REASON)
-                self.last_line = reason if is_reason else _ABORTED.decode()
-                return
-        if has_abort and not self.last_line.startswith(_TERMINATE_REASON):
-            self.last_line = _ABORTED.decode()
 
     def _show_bars(self) -> None:
         """Show the rows that are still being written, if they have changed."""
@@ -202,6 +197,23 @@ class WorkerLog:
     def _give_up_file(self, error: OSError) -> None:
         self.close()
         self._on_trouble(f"{error.strerror}: from now on, logs are shown here only")
+
+
+def _telling_line(rows: list[bytes], previous: str) -> str:
+    """Return the last row that says something, "" if none does; ``previous`` is the line before these rows.
+
+    What std::terminate() gives as its reason says more than that the process aborted, which comes after it.
+    """
+    has_abort = False
+    for row in reversed(rows):
+        line = _COLOUR.sub(b"", row).strip()
+        if line == _ABORTED:
+            has_abort = True
+        elif line and not _TRAILING_DUMP.match(line) and not _INFORMATION.match(line):
+            reason = line.decode("utf-8", "replace")[:300]
+            is_reason = not has_abort or reason.startswith(_TERMINATE_REASON)
+            return reason if is_reason else _ABORTED.decode()
+    return _ABORTED.decode() if has_abort and not previous.startswith(_TERMINATE_REASON) else ""
 
 
 def harmless_row(row: bytes) -> bytes:

@@ -94,8 +94,9 @@ class WorkerOutput:
         if worker.is_terminal:
             self._resize()
 
-    def read_last_line(self, index: int) -> str:
-        """Return the last line of a worker that has ended, including what it left in its pipes.
+    def read_last_line(self, index: int, has_crashed: bool = False) -> str:
+        """Return the last line of a worker that has ended, including what it left in its pipes;
+        ``has_crashed``: see `WorkerLog.last_words`.
 
         Bounded, since a child that it left behind may go on writing.
         """
@@ -110,7 +111,7 @@ class WorkerOutput:
                 if not data:
                     break
                 self.logs[index].write_output(stream, data)
-        return self.logs[index].last_words()
+        return self.logs[index].last_words(has_crashed)
 
     async def drain_pipes(self, timeout_s: float) -> None:
         """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a

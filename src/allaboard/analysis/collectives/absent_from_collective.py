@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed
-from allaboard.analysis.failures.lost_peer import has_lost_peer
+from allaboard.analysis.failures.lost_peer import has_lost_peer, peer_loss_message
 from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
@@ -18,7 +18,7 @@ _TIMED_OUT = re.compile(r"(?<!connection )tim(ed|e) ?out", re.IGNORECASE)
 
 def has_timed_out(member: Member) -> bool:
     """Return True if the member ended with a message that it had waited too long."""
-    reason = member.raised.message if member.raised is not None else ""
+    reason = peer_loss_message(member)
     if not reason and member.exit is not None:
         reason = member.exit.last_line
     return bool(_TIMED_OUT.search(reason))

@@ -8,6 +8,7 @@ import signal
 
 import msgspec
 
+from allaboard.analysis.failures.aftermath import aftermath_evidence, failed_in_handler
 from allaboard.analysis.failures.closed_descriptors import has_closed_its_connections
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
@@ -56,13 +57,19 @@ class FailureOrder(msgspec.Struct, frozen=True):
         return self.root_failures + self.evaluators
 
     def consequence_evidence(self, member: Member) -> tuple[Evidence, ...]:
-        """Return which members failed as a consequence of this member's failure; () if none did."""
+        """Return which members failed as a consequence of this member's failure, and what these raised
+        besides; () if none did."""
         consequences = self.consequences if member not in self.evaluators else ()
         ranks = [str(m.who.rank) for m in consequences if m.who.rank >= 0]
         listed = " and ".join(filter(None, (", ".join(ranks[:-1]), *ranks[-1:])))
         ranked = [f"rank{'s' if len(ranks) > 1 else ''} {listed}"] if ranks else []
         names = ", ".join([*ranked, *(m.who.name for m in consequences if m.who.rank < 0)])
-        return (Evidence(f"{names} failed as a consequence", "order of exits"),) if names else ()
+        if not names:
+            return ()
+        return (
+            Evidence(f"{names} failed as a consequence", "order of exits"),
+            *aftermath_evidence(consequences),
+        )
 
 
 def has_failed(member: Member) -> bool:
@@ -154,7 +161,7 @@ def order_failures(view: JobView) -> FailureOrder:
     ordered = [m for m in failed_members if m.who.job not in AUXILIARY_JOBS]
     # Peers notice a closed connection before the kernel reports the exit to us: the first failure that does
     # not mention a peer is the cause, whichever was seen first.
-    own_failures = [m for m in ordered if not has_lost_peer(m)]
+    own_failures = _without_aftermath([m for m in ordered if not has_lost_peer(m)])
     # If a host was interrupted, that is the cause.
     # Who closes its own connections may outlive the peers that lost them.
     own_failures.sort(key=has_closed_its_connections, reverse=True)
@@ -183,6 +190,23 @@ def order_failures(view: JobView) -> FailureOrder:
     ]
     consequences = [m for m in failed_members if m not in root_failures and m not in evaluators]
     return FailureOrder(tuple(root_failures), tuple(consequences), tuple(evaluators))
+
+
+def _without_aftermath(failed: list[Member]) -> list[Member]:
+    """Return the members without those that failed while they handled the loss of one of the others.
+
+    A job that goes on after such a loss may do so below the handler. So its exceptions are the aftermath of a
+    failure only if another member has failed for a reason of its own.
+    """
+    own = [m for m in failed if not failed_in_handler(m) and _ended_by_own_fault(m)]
+    return [m for m in failed if not failed_in_handler(m)] if own else failed
+
+
+def _ended_by_own_fault(member: Member) -> bool:
+    end = member.exit
+    if member.raised is not None or end is None:
+        return member.raised is not None
+    return end.code is not None or end.signal in OWN_FAULT_SIGNALS
 
 
 def crash_beside(view: JobView, member: Member) -> Member | None:

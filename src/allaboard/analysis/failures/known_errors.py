@@ -163,6 +163,11 @@ _ADVICE_TABLE = tuple(
             "libraries that make some on import",
         ),
         (
+            r"^EOF when reading a line$",
+            "pass the answer as an option or a variable, and ask only if sys.stdin.isatty(): standard input "
+            "of a rank is empty (under allaboard /dev/null, under others mostly)",
+        ),
+        (
             r"coordinator_address should be defined|Number of processes must be defined|"
             r"process id of the current process must be defined",
             "give jax.distributed.initialize() all three of coordinator_address=, num_processes= and "

@@ -12,7 +12,7 @@ from allaboard.analysis.failures.dataloader_worker import is_raised_in_loader
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
-from allaboard.facts import Member, Raised
+from allaboard.facts import ChainedException, Member, Raised
 
 _PEER_ERROR_TYPES = {
     "DistNetworkError",
@@ -124,6 +124,29 @@ def states_lost_peer(raised: Raised) -> bool:
     return raised.type not in _AMBIGUOUS_TYPES or bool(_PEER_LOSS_PHRASES.search(raised.message))
 
 
+def peer_loss_before(raised: Raised) -> ChainedException | None:
+    """Return the exception of its chain that says that a peer went away; None if none does."""
+    return next((c for c in raised.chain if _is_peer_loss(c)), None)
+
+
+def _is_peer_loss(chained: ChainedException) -> bool:
+    error = Raised(type=chained.type, message=chained.message, raised_at=0.0, frames=chained.frames)
+    return (
+        not known_error_advice(error)
+        and not _is_other_connection(error)
+        and mentions_lost_peer(error)
+    )
+
+
+def peer_loss_message(member: Member) -> str:
+    """Return what the exception of a member that has lost a peer says of that; "" if it raised none."""
+    if member.raised is None:
+        return ""
+    loss = peer_loss_before(member.raised)
+    is_cause = loss is not None and loss.is_cause
+    return loss.message if loss is not None and is_cause else member.raised.message
+
+
 def has_lost_peer(member: Member) -> bool:
     """Return True if what ended this member mentions a peer that went away or called another collective.
 
@@ -134,7 +157,11 @@ def has_lost_peer(member: Member) -> bool:
     if member.raised is not None:
         if is_raised_in_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer
-        if failed_on_taken_port(member) or known_error_advice(member.raised):
+        if failed_on_taken_port(member):
+            return False
+        if (loss := peer_loss_before(member.raised)) is not None and loss.is_cause:
+            return True  # what a trainer makes of it is its own exception
+        if known_error_advice(member.raised):
             return False  # torch's store and NCCL's group raise the same type for both
         if _is_other_connection(member.raised):
             return False
