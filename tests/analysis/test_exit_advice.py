@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import msgspec
 import pytest
 
-from allaboard.facts import Claim, JobView, Member
+from allaboard.facts import Claim, JobView, Member, Phase
 from allaboard.facts.samples import (
+    arrived_member,
     ended_member,
+    gathering_job,
     member_with_calls,
     sample_job,
     sample_signature,
@@ -19,7 +22,9 @@ from allaboard.facts.samples import (
 from allaboard.rules.exit001_killed import RULE as KILLED
 from allaboard.rules.exit003_bad_exit_code import RULE as CODE
 from allaboard.rules.exit005_lost_peer import RULE as LOST
+from allaboard.rules.join003_died_before_init import RULE as DIED
 
+_CRASHED = "Fatal Python error: Segmentation fault"
 _TIMEOUT = "[unbound_buffer.cc:78] Timed out waiting 2000ms for recv operation to complete"
 _MONITORED = f"Rank 1 failed to pass monitoredBarrier in 8000 ms\n Original exception: {_TIMEOUT}"
 
@@ -86,3 +91,25 @@ def test_the_timeout_that_ran_out_is_the_one_to_change(message: str, whose: str)
     assert only(sample_job(gave_up[0], late, gave_up[1]), LOST).fix.endswith(
         f"give {whose} a longer timeout="
     )
+
+
+@pytest.mark.parametrize(
+    ("how", "advice"),
+    [
+        ({"signal": signal.SIGUSR1}, "signal.signal(signal.SIGUSR1, save)"),
+        ({"signal": signal.SIGKILL}, "on its host: dmesg"),
+        ({"signal": signal.SIGKILL, "oom": True}, "read its output"),
+        (
+            {"signal": signal.SIGSEGV, "last_line": f"{_CRASHED}, a.py:3 in f"},
+            "look at what a.py:3",
+        ),
+        ({"signal": signal.SIGSEGV, "last_line": "step 1"}, "read its output"),
+        ({"code": 1}, "read its output"),
+    ],
+)
+def test_a_signal_that_ends_a_member_before_init_has_advice_of_its_own(
+    how: dict[str, Any], advice: str
+) -> None:
+    early = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
+    view = gathering_job(arrived_member(0), ended_member(1, member=early, **how), arrived_member(2))
+    assert only(view, DIED).fix.startswith(advice)

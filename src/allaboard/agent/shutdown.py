@@ -130,7 +130,8 @@ class Shutdown:
         self._signal_count += 1
         name = signal_name(number)
         if self._workers.all_exited:
-            self._write_line(f"{name}: finishing")
+            what = "Ctrl-C" if number == signal.SIGINT else name
+            self._write_line(f"{what}: no worker is running; ending the run and writing its report")
             return
         # `end_all(0)` skips SIGTERM's grace: the reaper sends SIGKILL to everything that is left.
         if self._signal_count > 1:

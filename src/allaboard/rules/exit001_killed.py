@@ -32,7 +32,11 @@ from allaboard.analysis.failures.failure_causality import (
     must_delay_report,
     order_failures,
 )
-from allaboard.analysis.failures.signal_advice import crash_advice, crash_place
+from allaboard.analysis.failures.signal_advice import (
+    crash_advice,
+    crash_place,
+    unhandled_signal_advice,
+)
 from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.parameter_servers import SERVER_JOBS, training_members
@@ -106,8 +110,7 @@ def _claim_unhandled_signal(members: list[Member], order: FailureOrder) -> Claim
             Evidence(f"killed by {name} in phase {first_member.phase.name.lower()}", "wait status"),
             *order.consequence_evidence(first_member),
         ),
-        fix=f"signal.signal(signal.{name}, save)   # in the script; or find out who sends it: "
-        "Slurm's --signal, a person (allaboard forwards the signals that it receives)",
+        fix=unhandled_signal_advice(name),
         since=first_member.exit.ended_at,
     )
 

@@ -12,11 +12,19 @@ called init: look for an early `return`, or an `if` that only some ranks enter.
 from __future__ import annotations
 
 import shlex
+import signal
 from collections.abc import Iterator
 
 from allaboard.analysis.failures.exception_retry import retry_of_exception
+from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
 from allaboard.analysis.failures.known_errors import known_remedy, remedy_of_last_line
 from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.failures.signal_advice import (
+    crash_advice,
+    crash_place,
+    signal_advice,
+    unhandled_signal_advice,
+)
 from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_launcher
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
@@ -108,7 +116,7 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         if end.lost
         else remedy.fix
         if remedy is not None
-        else f"read its output{_log_hint(member)}, fix the cause and restart the job",
+        else _end_advice(member),
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
         certainty=Certainty.LIKELY
         if member.candidate or not roll.held_members
@@ -139,6 +147,19 @@ def _which_init(roll: RollCall, member: Member) -> str:
     if through < 1:
         return "before init"
     return f"after {through} init{'s' if through > 1 else ''}, before its next one"
+
+
+def _end_advice(member: Member) -> str:
+    """Return the next step by how it ended. A signal may have come from outside: its output has no cause."""
+    end = member.exit
+    assert end is not None
+    if end.signal in USER_SIGNALS:
+        return unhandled_signal_advice(signal_name(end.signal))
+    if end.signal == signal.SIGKILL and not end.oom:
+        return signal_advice(end.signal)
+    if end.signal in CRASH_SIGNALS and (place := crash_place(end.last_line)):
+        return crash_advice(place)
+    return f"read its output{_log_hint(member)}, fix the cause and restart the job"
 
 
 def _log_hint(member: Member) -> str:

@@ -40,6 +40,14 @@ def crash_advice(place: str) -> str:
     )
 
 
+def unhandled_signal_advice(name: str) -> str:
+    """Return the next step after SIGUSR1 or SIGUSR2 ended a program that has no handler for it."""
+    return (
+        f"signal.signal(signal.{name}, save)   # in the script; or find out who sends it: "
+        "Slurm's --signal, a person (allaboard forwards the signals that it receives)"
+    )
+
+
 def signal_advice(number: int) -> str:
     """Return the next step after a process was ended by the signal of this number."""
     return next((text for s, text in _ADVICE.items() if s == number), _ASK)
