@@ -173,3 +173,16 @@ def test_a_thread_that_leaves_by_sys_exit_is_not(program: Program) -> None:
     ended = program.run("import threading, sys\nthreading.Thread(target=sys.exit).start()\n")
     assert (ended.code, ended.err) == (0, "")
     assert "thread raised" not in program.read(ended.pid).notes
+
+
+def test_an_adapter_that_fails_at_the_end_says_nothing_and_keeps_no_other_from_it(
+    program: Program,
+) -> None:
+    ended = program.run(
+        "import types\n"
+        "from _allaboard_probe import bootstrap\n"
+        "broken = types.SimpleNamespace(at_end=lambda: 1 / 0)\n"
+        "sound = types.SimpleNamespace(at_end=lambda: print('let go'))\n"
+        "bootstrap._end({'one': broken, 'two': sound})\n"
+    )
+    assert (ended.code, ended.out, ended.err) == (0, "let go\n", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.roll_call.waiting_message import describe_progress, waiting_message
 from allaboard.analysis.stalls.expected_pauses import pause_line
-from allaboard.facts import JobView
+from allaboard.facts import JobView, Phase
 
 
 def progress_line(view: JobView) -> str:
@@ -22,6 +22,9 @@ def progress_line(view: JobView) -> str:
         stalled_for = f"{view.now - view.progress_at:.0f} s"
         if line := pause_line(view):
             return f"{line} for {stalled_for}"
+        if all(m.phase is Phase.LEAVING for m in members if m.alive):
+            # The destructors of a framework take seconds where ranks share a busy processor.
+            return f"all workers are exiting, for {stalled_for}"
         if any(m.stack is None for m in members if m.alive):
             return f"no progress for {stalled_for}; collecting stack traces"
         return f"no progress for {stalled_for}"

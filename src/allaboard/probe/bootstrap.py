@@ -138,5 +138,8 @@ def _end(adapters: dict[str, ModuleType]) -> None:
     member.leaving()
     if member.here.box is not None:
         for adapter in adapters.values():
-            if hasattr(adapter, "at_end"):
-                adapter.at_end()
+            try:
+                if hasattr(adapter, "at_end"):
+                    adapter.at_end()
+            except Exception:
+                pass  # it would be printed as if the program's own end had failed
