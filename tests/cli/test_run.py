@@ -332,6 +332,11 @@ def test_a_near_miss_of_a_name_is_offered(tmp_path: Path) -> None:
     assert "did you mean train.py?" in usage("-n", "2", "trian.py", cwd=tmp_path)
 
 
+def test_a_command_of_an_environment_that_is_not_activated_is_offered(tmp_path: Path) -> None:
+    said = usage("--", Path(sys.executable).name, env={**os.environ, "PATH": str(tmp_path)})
+    assert f"give {sys.executable}" in " ".join(said.split())
+
+
 def test_a_script_is_offered_before_the_command_of_its_name(tmp_path: Path) -> None:
     (tmp_path / "env.py").write_text("")
     assert "did you mean env.py?" in usage("-n", "2", "env", cwd=tmp_path)

@@ -28,7 +28,7 @@ def worker_command(
 
         if shutil.which(command_line[0]) is None:
             raise_usage_error(
-                f"no such command: {command_line[0]}; give its path, or see: command -v {command_line[0]}"
+                f"no such command: {command_line[0]}; {_missing_command_hint(command_line[0])}"
             )
         return command_line
     if module is not None:
@@ -49,6 +49,18 @@ def worker_command(
             f"allaboard run -- {' '.join(command_line[:3])}"
         )
     return [script_interpreter(), *command_line]
+
+
+def _missing_command_hint(command: str) -> str:
+    """Return how to start a command that PATH does not have: allaboard may run in an environment that was not
+    activated."""
+    import sys  # this is a module of the way that starts a script: it loads no more than that needs
+
+    beside = Path(sys.executable).parent / command
+    if "/" not in command and beside.is_file():
+        path = shlex.quote(str(beside))
+        return f"it is beside this allaboard, in an environment that is not activated: give {path}"
+    return f"give its path, or see: command -v {command}"
 
 
 def _program_hint(command_line: list[str], workers: int | None) -> str:

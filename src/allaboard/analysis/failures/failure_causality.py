@@ -8,9 +8,12 @@ import signal
 
 import msgspec
 
-from allaboard.analysis.failures.aftermath import aftermath_evidence, failed_in_handler
 from allaboard.analysis.failures.closed_descriptors import has_closed_its_connections
-from allaboard.analysis.failures.lost_peer import has_lost_peer
+from allaboard.analysis.failures.lost_peer import (
+    aftermath_evidence,
+    failed_in_handler,
+    has_lost_peer,
+)
 from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view

@@ -7,12 +7,13 @@ service, and JAX, as their current releases print them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from allaboard.analysis.failures.dataloader_worker import is_raised_in_loader
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
-from allaboard.facts import ChainedException, Member, Raised
+from allaboard.facts import ChainedException, Evidence, Member, Raised
 
 _PEER_ERROR_TYPES = {
     "DistNetworkError",
@@ -167,3 +168,33 @@ def has_lost_peer(member: Member) -> bool:
             return False
         return mentions_lost_peer(member.raised)
     return member.exit is not None and bool(_PEER_LOSS_PHRASES.search(member.exit.last_line))
+
+
+MAX_SHOWN_CHARS = 120
+"""Characters that are shown of the message of such an exception."""
+MAX_SHOWN = 2
+"""Different exceptions of that kind that are shown."""
+
+
+def failed_in_handler(member: Member) -> bool:
+    """Return True if the member's exception was raised from the loss of a peer, or while that was handled."""
+    return member.raised is not None and peer_loss_before(member.raised) is not None
+
+
+def aftermath_evidence(members: Iterable[Member]) -> tuple[Evidence, ...]:
+    """Return what else these members, which have lost a peer, raised while they handled that.
+
+    It may be a second fault, as a disk that is full when an emergency checkpoint is written.
+    """
+    evidence: dict[str, Evidence] = {}
+    for member in members:
+        error = member.raised
+        loss = peer_loss_before(error) if error is not None else None
+        if error is None or loss is None or loss.is_cause:
+            continue  # nothing else, or only the same under another name
+        first_line = error.message.partition("\n")[0][:MAX_SHOWN_CHARS]
+        place = f" at {error.where}" if error.where is not None else ""
+        text = f"{error.type}: {first_line}{place}"
+        observed = f"{member.who.name} then raised {text}"
+        evidence.setdefault(text, Evidence(observed, "while it handled that"))
+    return tuple(evidence.values())[:MAX_SHOWN]

@@ -121,6 +121,8 @@ def _cpu_problem(options: Mapping[str, Value], total: Value | None) -> Iterator[
             f"--cpu starts one process, not {processes}: num_processes counts only with --multi_gpu, which "
             "works on a CPU too, or with --mpirun_hostfile"
         )
+        if "multi_gpu" in options:  # ValueError: "You can only use one of"
+            message = "accelerate takes only one of --cpu and --multi_gpu, which works on a CPU too"
         yield _problem(
             total,
             "num_processes",
