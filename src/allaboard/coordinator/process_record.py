@@ -6,6 +6,7 @@ from statistics import median
 
 import msgspec
 
+from allaboard.analysis.collectives.queued_calls import is_waiting_unseen
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.analysis.failures.root_exception import unwrap_root_exception
 from allaboard.analysis.parameter_servers import AWAIT_CHIEF_OP, SERVER_JOBS, SERVER_JOIN_OP
@@ -264,6 +265,13 @@ class ProcessRecord:
         box = self.box or _NO_BOX
         declared, task = box.declared, self.task
         samples = self.stack_samples
+        pace, recent_pace, spent = _NO_PACE, _NO_PACE, box.spent
+        if self.step_times is not None:
+            pace, recent_pace = self.step_times.pace, self.step_times.recent_pace
+        if is_waiting_unseen(declared, box.memory):
+            pace = msgspec.structs.replace(pace, sync=0.0)
+            recent_pace = msgspec.structs.replace(recent_pace, sync=0.0)
+            spent = msgspec.structs.replace(spent, sync=0.0)
         return Member(
             who=self._cached_who(declared),
             worker=self.worker,
@@ -302,9 +310,9 @@ class ProcessRecord:
             recent_load=self.time_shares.recent_load,
             run=self.time_shares.run_load,
             pairs=self.traffic_rates.pairs if self.traffic_rates is not None else (),
-            pace=self.step_times.pace if self.step_times is not None else _NO_PACE,
-            recent_pace=self.step_times.recent_pace if self.step_times is not None else _NO_PACE,
-            spent=box.spent,
+            pace=pace,
+            recent_pace=recent_pace,
+            spent=spent,
             loops=box.loops,
             loss=box.loss,
             last_loss=box.last_loss,

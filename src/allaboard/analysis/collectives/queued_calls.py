@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.facts import GroupState, Member, Op, Stack
+from allaboard.facts import Declared, GroupState, Member, Op, Stack
 from allaboard.facts.collective_calls import GroupKey
+from allaboard.facts.usage import DeviceMemory
 
 BLOCKING_BACKENDS = ("gloo", "mpi", "ucc")
 """Backends whose calls return when they are over: who has left one waits for nobody in it."""
@@ -32,6 +33,14 @@ _WAITING_FUNCTIONS = ("synchronize", "wait")
 """Functions of torch.cuda that wait for a queue."""
 _ELSEWHERE = (Spot.USER, Spot.STEP)
 """Where a rank may stand that waits for its GPU; every other place tells what it waits for."""
+
+
+def is_waiting_unseen(declared: Declared | None, memory: DeviceMemory | None) -> bool:
+    """Return True if the time within calls tells nothing of the waiting, which happens on the GPU: by NCCL,
+    which is also the default of a program that has memory on a GPU."""
+    if declared is None or declared.framework != "torch":
+        return False
+    return "nccl" in declared.backend or (not declared.backend and memory is not None)
 
 
 def with_queued_calls(members: Sequence[Member]) -> tuple[Member, ...]:
