@@ -1,11 +1,12 @@
 """What `diagnose` says of a failure whose wording nobody has noted.
 
 The cases of bench/field are answered twice: as they are, and with exactly those rows left out of all tables
-(messages of frameworks and launchers, causes of a library's exceptions, known mistakes) that have matched
-anything in the files of the case. What remains are the other rows, and all that reads the form of a log and
-not its words: tracebacks, exit codes, prefixes, records of errors, repeated waits, stack dumps. So the case
-is answered as that of a stranger would be, whose framework words the same failure in a way that is not known
-here. Cases that no row has matched are not counted, nor those in which nothing is to be found.
+(messages of frameworks and launchers, causes of a library's exceptions, known mistakes, advice on a
+program's own words) that have matched anything in the files of the case. What remains are the other rows,
+and all that reads the form of a log and not its words: tracebacks, exit codes, prefixes, records of errors,
+repeated waits, stack dumps. So the case is answered as that of a stranger would be, whose framework words
+the same failure in a way that is not known here. Cases that no row has matched are not counted, nor those
+in which nothing is to be found.
 
 Such an answer cannot name the cause by its code. What it can do:
 
@@ -31,6 +32,7 @@ from field_cases import FOLDER, Case, Score, diagnose_case, read_cases, score
 from allaboard.analysis.failures import known_errors
 from allaboard.analysis.failures.gpu_error_causes import Cause
 from allaboard.analysis.failures.known_mistake import KnownMistake
+from allaboard.analysis.log_ends import program_advice
 from allaboard.analysis.log_messages import KnownMessage
 
 TABLES: tuple[type[Any], ...] = (KnownMessage, KnownMistake, Cause)
@@ -69,10 +71,16 @@ def watched(used: set[str], left_out: set[str]) -> Iterator[None]:
             lambda row: Watched(re.compile(row.pattern, re.DOTALL), used, left_out)
         )
     known_errors._ADVICE_TABLE = tuple((Watched(p, used, left_out), text) for p, text in advice)  # type: ignore[misc]
+    programs = program_advice.TABLE
+    program_advice.TABLE = tuple(
+        row._replace(pattern=Watched(row.pattern, used, left_out))  # type: ignore[arg-type]
+        for row in programs
+    )
     try:
         yield
     finally:
         known_errors._ADVICE_TABLE = advice
+        program_advice.TABLE = programs
         for table in TABLES:
             table.compiled = kept[table]
 

@@ -41,7 +41,7 @@ def _other_name(first: Heard, message: Heard) -> str:
     if len(different) != 1:
         return ""
     name, new_name = (word.strip(",.:;()'\"") for word in different[0])
-    if not any(c.isdigit() for c in name) or not any(c.isdigit() for c in new_name):
+    if not all(any(c.isdigit() or c in "-." for c in n) for n in (name, new_name)):
         return ""
     return new_name if first.fix.replace(name, new_name) == message.fix != first.fix else ""
 

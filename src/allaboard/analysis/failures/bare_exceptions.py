@@ -10,6 +10,7 @@ from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
+from allaboard.analysis.log_ends.program_advice import program_advice
 from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
@@ -71,6 +72,8 @@ def advice_of_line(line: str, following: Sequence[str] = ()) -> str:
         return _GPU_MEMORY if is_gpu_memory(raised) else _HOST_MEMORY
     if explained := explain_bare_exception(line):
         return explained.fix
+    if of_program := program_advice(line):
+        return of_program
     if stated := stated_remedy(message) or stated_remedy("\n".join(following)):
         return f"do what it says: {stated!r}; if that does not help, {COLLECT}"
     last = COLLECT if match is None else _ABOVE

@@ -48,7 +48,7 @@ _ATTEMPT = re.compile(
 )
 """A try to connect: transports write each, and go on trying."""
 _BATCH_SYSTEM = re.compile(
-    r"^\s*slurmstepd\b(?!: error: [a-z][\w-]{2,30}: )"
+    r"^\s*slurmstepd\b(?!: error: [a-z][\w/-]{2,30}: )"
     r"|^\s*(?:srun|sbatch|salloc)\b[^\n]*?(?:\btasks? [\d,-]+:|CANCELLED|Killed|Terminated|\boom)"
 )
 """The end of a task, as a batch system reports it: who reports it has mostly not caused it. And what Slurm's
@@ -56,7 +56,7 @@ daemon of a step says, which mostly goes on without a folder or a limit; not wha
 _HARMLESS = re.compile(
     r"Unable to register cu\w+ factory|failed call to cuInit|computation_placer already registered"
     r"|Unable to load \w+ plugin|Could not load dynamic library|libcuda reported version"
-    r"|TensorRT|NUMA node|may not be enabled"
+    r"|spank: \S+: Plugin file not found|TensorRT|NUMA node|may not be enabled"
 )
 """Errors that TensorFlow and XLA write at the start of healthy processes."""
 _WAIT = re.compile(

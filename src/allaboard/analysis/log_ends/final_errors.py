@@ -57,7 +57,7 @@ MAX_PASTED_LINES = 300
 _NO_FAILURE = re.compile(
     r"(?:\b|_)warn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w "
     r"]{0,30}(?:failed|killed|lost|died)|\bif\b|\bmay\b|\?$"
-    r"|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\b|success|^:?\{",
+    r"|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\d?\b|success|^:?\{",
     re.IGNORECASE,
 )
 """A warning, a condition, an echoed command, the details of an error in JSON."""

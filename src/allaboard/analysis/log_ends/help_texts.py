@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from allaboard.analysis.log_ends.program_advice import program_advice
 from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 
 MAX_LINES_TO_END = 400
@@ -92,7 +93,8 @@ def reports_failure(text: str) -> bool:
 
 def help_text_advice(help_text: HelpText) -> str:
     """Return what to do about a help text: what it says itself, and where to look."""
+    of_program = program_advice(help_text.text)
     stated = stated_remedy(help_text.text)
     remedy = f"do what it says: {stated!r}; else " if stated else ""
     named_host = f"look at {help_text.host}, which it names; " if help_text.host else ""
-    return f"{remedy}{named_host}{_CHECK_CALL}"
+    return f"{remedy}{named_host}{of_program or _CHECK_CALL}"

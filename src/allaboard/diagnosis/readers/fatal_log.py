@@ -37,6 +37,7 @@ from allaboard.analysis.log_ends.post_traceback_output import (
     training_over_line,
     without_logged_tracebacks,
 )
+from allaboard.analysis.log_ends.program_advice import program_advice
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.end_advice import (
@@ -48,6 +49,7 @@ from allaboard.diagnosis.wordings.end_advice import (
     launcher_advice,
     record_advice,
     transport_advice,
+    with_first_step,
 )
 from allaboard.diagnosis.wordings.end_lines import (
     ABORT_LINES,
@@ -211,7 +213,8 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
         says, fix = explained
     else:
         advice = advice_of_line(message, _rest_of_message(lines, number))
-        fix = record_advice(message, exhibit.host) or advice
+        fix = program_advice(lines[number]) or record_advice(message, exhibit.host) or advice
+        fix = with_first_step(fix, message)
         if transport := transport_advice(lines[number]):
             fix = f"{transport}; then {fix}"
     return _heard(exhibit, number, lines[number].strip(), says, fix)
@@ -242,13 +245,14 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
     line = _with_next_line(lines, number)
     says = f"{says}: {line[:200]}"
     rest = _rest_of_message(lines, number)
-    fix = record_advice(line, exhibit.host) or advice_of_line(line, rest)
+    fix = program_advice(line) or record_advice(line, exhibit.host) or advice_of_line(line, rest)
     if fix.startswith(("collect ", "look at ")):
         # Whom it asked stands in the lines before, if the program says so.
         earlier_advice = (
             advice_by_words(x) for x in lines[max(0, number - MAX_ASKING_LINES) : number]
         )
         fix = "; then ".join([*[advice for advice in earlier_advice if advice][-1:], fix])
+        fix = with_first_step(fix, line)
     heard = _heard(exhibit, number, line, says, fix)
     return msgspec.structs.replace(heard, severity=Severity.WARNING)
 

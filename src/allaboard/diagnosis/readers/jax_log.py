@@ -59,7 +59,8 @@ MESSAGES = (
     KnownMessage(
         key="barrier",
         # Whom it lists is told by the coordination service's own witness.
-        pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task "
+        pattern=r"[Bb]arrier timed out\. Id: (?!\[Init\]Wait_for_all_tasks_to_register)"
+        r"(?!(?!Shutdown)\S.{0,600}?timed out task "
         r"names:\s*(?:/job:|\d))"
         r"(?P<id>\S[^\n]{0,200}?)(?=\. This usually|\.?(?:\s|$))[^\n]{0,300}",
         rule="LOG001",
@@ -99,7 +100,8 @@ MESSAGES = (
         proves_not="that it began there: it may itself have ended because of another, or the link broke",
         awaits=True,
         sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:78] Terminating "
-        "process because of missing heartbeat response from the coordinator. This most likely indicates that "
+        "process because of missing heartbeat response from the coordinator. This most likely indicates "
+        "that "
         "the coordinator task died; see the coordinator's task logs for more details.",
         source=_OLD_CLIENT,
     ),
@@ -174,7 +176,8 @@ MESSAGES = (
         "device",
         proves_not="that the last entry is the reason: XLA quotes what NCCL logged last",
         sample="INTERNAL: external/xla/xla/service/gpu/nccl_utils.cc:305: NCCL operation "
-        "ncclCommInitRank(&comm, nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO "
+        "ncclCommInitRank(&comm, nranks, id, rank) failed: unhandled system error (run with "
+        "NCCL_DEBUG=INFO "
         "for details). Last NCCL warning(error) log entry (may be unrelated) 'socketTryAccept: Accept "
         "failed: Bad file descriptor'.",
         source=_NCCL_OF_XLA,

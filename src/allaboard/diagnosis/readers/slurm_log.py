@@ -17,7 +17,8 @@ _CONTAINER_FIX = (
     "srun -w NODE --container-image=IMAGE hostname   # 401, 403: ~/.config/enroot/.credentials, and '#' "
     "after "
     "the registry; nvidia-container-cli: nvidia-smi on that node, else --exclude=NODE; failed to execute: "
-    "--no-container-entrypoint; no space: ENROOT_CACHE_PATH, ENROOT_DATA_PATH; Slurm's reasons: slurmd's log"
+    "--no-container-entrypoint; no space: ENROOT_CACHE_PATH, ENROOT_DATA_PATH; Slurm's reasons: slurmd's "
+    "log"
 )
 _TASK_END = re.compile(
     r"^[ \t]*srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
@@ -85,7 +86,8 @@ MESSAGES = (
     _cancellation(
         "NODE FAILURE",
         "Slurm ended the job because a node failed",
-        "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
+        "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show "
+        "node",
     ),
     KnownMessage(
         key=" disabled, retrying (",
@@ -180,10 +182,25 @@ MESSAGES = (
         r"(?P<why>[^\n]{1,120})",
         rule="JOIN001",
         says="Slurm could not start the tasks on {host}: {why}",
-        fix="on {host}: timedatectl (credentials expire where clocks differ), systemctl status slurmd; then "
-        "without it: --exclude={host}",
+        fix="munge -n | ssh {host} unmunge; ssh {host} 'timedatectl; systemctl status slurmd'   # one munge "
+        "key, clocks that agree (credentials expire), one slurm.conf; then without it: --exclude={host}",
         certainty=Certainty.CERTAIN,
         sample="srun: error: Task launch for StepId=123.0 failed on node node3: Job credential expired",
+        source=_SOURCE,
+    ),
+    KnownMessage(
+        key="NOT ENDING WITH SIGNALS",
+        pattern=r"\*\*\* (?:STEP|JOB) (?P<step>[\w.+-]{1,40}) (?:STEPD TERMINATED )?ON "
+        r"(?P<host>[\w.-]{1,255}) [^\n]{0,60}DUE TO JOB NOT ENDING WITH SIGNALS",
+        rule="HANG007",
+        says="processes of step {step} on {host} did not end by SIGKILL: Slurm gave them up, and drains the "
+        "node ('Kill task failed')",
+        fix="ssh {host} \"ps -eo pid,stat,wchan:32,cmd | awk '\\$2 ~ /D/'; dmesg -T | tail -40\"   # what is "
+        "in state D waits for a disk, a shared file system or the GPU's driver: mend that or reboot it; then "
+        "scontrol update NodeName={host} State=RESUME; UnkillableStepTimeout may be longer",
+        certainty=Certainty.CERTAIN,
+        sample="slurmstepd: error: *** STEP 123.0 STEPD TERMINATED ON node1 AT 2026-01-02T03:04:05 DUE TO "
+        "JOB NOT ENDING WITH SIGNALS ***",
         source=_SOURCE,
     ),
     KnownMessage(

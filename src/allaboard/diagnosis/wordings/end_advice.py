@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import signal
 
+from allaboard.analysis.log_ends.advice_by_failure import advice_by_failure
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import find_tasks
+from allaboard.analysis.log_ends.program_advice import program_advice
 from allaboard.diagnosis.wordings.slurm_reasons import slurm_advice
 
 COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
@@ -48,6 +50,14 @@ _TRANSPORTS = (
     ),
 )
 """The records of transports below MPI, and how to tell what fails there."""
+
+
+def with_first_step(fix: str, words: str) -> str:
+    """Return the advice, with a first step by the way in which the ``words`` say that something failed, if it
+    only says which logs to read."""
+    if fix.startswith(("collect ", "look at ")) and (first_step := advice_by_failure(words)):
+        return f"{first_step}; then {fix}"
+    return fix
 
 
 def transport_advice(line: str) -> str:
@@ -94,6 +104,8 @@ def launcher_advice(line: str) -> str:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
     if advice := slurm_advice(line):
         return advice
+    if not line.startswith("ssh: ") and (advice := program_advice(line)):
+        return advice
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
     if match := re.search(r"Could not resolve hostname ([^\s:]{1,255})", line):
@@ -128,4 +140,4 @@ def launcher_advice(line: str) -> str:
                 "person; then start it again from its last checkpoint"
             )
     first = advice_by_words(line)
-    return f"{first}; then {COLLECT_LOGS}" if first else COLLECT_LOGS
+    return f"{first}; then {COLLECT_LOGS}" if first else with_first_step(COLLECT_LOGS, line)

@@ -1,4 +1,4 @@
-"""Logs of one JSON object a line, as structured loggers write them: messages and tracebacks as text. Pure."""
+"""Logs of one record a line, as structured loggers write them: messages and tracebacks as text. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+from allaboard.formats.dumps.structured_records import may_hold_records, readable_record
 
 _ESCAPED_TRACEBACK = TRACEBACK_HEAD + r"\n"
 _TEXT_KEYS = re.compile(r"msg|message|event|log|text(?:Payload)?|body", re.IGNORECASE)
@@ -16,21 +17,21 @@ _TEXT_KEYS = re.compile(r"msg|message|event|log|text(?:Payload)?|body", re.IGNOR
 
 
 def expand_json_lines(text: str) -> tuple[str, list[int]]:
-    """Return the text with each object as the lines of its message, and the number of the line of each.
+    """Return the text with each record as the lines of its message, and the number of the line of each.
 
-    A text without a traceback in such an object is returned as it is.
+    A text without such records is returned as it is.
     """
     lines = text.split("\n")
-    if _ESCAPED_TRACEBACK not in text:
+    if not may_hold_records(text):
         return text, list(range(1, len(lines) + 1))
     expanded = [(n, part) for n, line in enumerate(lines, 1) for part in _message_lines(line)]
     return "\n".join(part for _, part in expanded), [number for number, _ in expanded]
 
 
 def _message_lines(line: str) -> list[str]:
-    """Return the lines of an object's message and of its traceback; the line itself if it is no object."""
-    if not line.startswith("{"):
-        return [line]
+    """Return the lines of a record's message and of its traceback; the line itself if it is no record."""
+    if _ESCAPED_TRACEBACK not in line or not line.startswith("{"):
+        return (readable_record(line) or line).split("\n")
     try:
         record = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):

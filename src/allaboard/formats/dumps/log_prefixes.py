@@ -112,6 +112,10 @@ PREFIX_FORMS = (
         r"[^\[\n]{0,12}\[[\d :.TZ-]{16,34}\] [\w.-]{1,40} (?:\[rank=(?P<rank>\d{1,7})\] )?\|\|(?: |$)",
         "] ",
     ),
+    _form(  # `structured_records`
+        r"\[record(?: rank=(?P<rank>\d{1,7}))?(?: host=(?P<host>[\w.-]+))?(?: pid=(?P<pid>\d{1,9}))?\] ",
+        "[record ",
+    ),
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
     _form(
         r"\((?:[\w.()-]{1,200},? )?(?:rank=\d{1,7}, )?pid=(?P<pid>\d*)(?:, ip=(?P<host>[\w.:]+))?\) ?",
