@@ -42,6 +42,6 @@ def program_advice(message: str) -> str:
     text = message[:MAX_TEXT_CHARS]
     for row in TABLE:
         if (match := row.pattern.search(text)) is not None:
-            given = {name: value for name, value in match.groupdict().items() if value}
-            return row.advice.format(**{**dict(row.names), **given})
+            named_values = {name: value for name, value in match.groupdict().items() if value}
+            return row.advice.format(**{**dict(row.names), **named_values})
     return ""

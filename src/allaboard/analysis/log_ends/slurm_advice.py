@@ -75,6 +75,11 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
         "slurmdbd",
     ),
     (
+        r"SLURM_MEM_PER_\w+[^\n]{0,80}mutually exclusive",
+        "env | grep SLURM_MEM   # left by the job in which it was called: unset SLURM_MEM_PER_CPU "
+        "SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE, then ask with one of --mem, --mem-per-cpu, --mem-per-gpu",
+    ),
+    (
         r"[Jj]ob array specification",
         "scontrol show config | grep MaxArraySize   # --array may hold no larger number than that less "
         "one: "

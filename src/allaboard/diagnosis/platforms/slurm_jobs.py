@@ -82,7 +82,7 @@ def _ended(exhibit: Exhibit, text: str) -> Iterator[Heard]:
     match = _JOB.search(text)
     if match is None or match["state"] not in _ENDS:
         return
-    rule, words = _ENDS[match["state"]]
+    rule, ending = _ENDS[match["state"]]
     identity = _JOB_ID.search(text)
     job = identity["id"] if identity is not None else ""
     code, host = _field(text, "ExitCode"), _field(text, "BatchHost")
@@ -99,7 +99,7 @@ def _ended(exhibit: Exhibit, text: str) -> Iterator[Heard]:
         match.start(),
         match[0],
         rule,
-        f"job {job or 'of this listing'} {words} ({match['reason']}{how})".replace(
+        f"job {job or 'of this listing'} {ending} ({match['reason']}{how})".replace(
             "job of", "the job of"
         ),
         f"{read}; sacct -j {job or 'JOB'} -o JobID,JobName,State,ExitCode,MaxRSS,NodeList   # which step "
@@ -121,8 +121,8 @@ def _waiting(exhibit: Exhibit, text: str) -> Iterator[Heard]:
     if lines - table - 1 > MAX_OTHER_LINES:
         return
     for row in _QUEUE_ROW.finditer(text, head.end()):
-        for words, meaning, fix in _NEVER:
-            if re.search(words, row["reason"]):
+        for pattern, meaning, fix in _NEVER:
+            if re.search(pattern, row["reason"]):
                 yield _heard(
                     exhibit,
                     text,
@@ -143,11 +143,11 @@ def _field(text: str, name: str) -> str:
 def _heard(
     exhibit: Exhibit, text: str, start: int, line: str, rule: str, says: str, fix: str
 ) -> Heard:
-    place = exhibit.place_of_line(text.count("\n", 0, start))
+    line_place = exhibit.place_of_line(text.count("\n", 0, start))
     return Heard(
         rule=rule,
         says=says,
-        speakers=(Speaker(-1, " ".join(line.split())[:300], place),),
+        speakers=(Speaker(-1, " ".join(line.split())[:300], line_place),),
         fix=fix,
         severity=Severity.ERROR,
         certainty=Certainty.CERTAIN,

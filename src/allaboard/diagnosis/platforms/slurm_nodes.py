@@ -62,8 +62,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 def _blocks(text: str) -> Iterator[_Node]:
     """Yield the nodes of `scontrol show node` on which no job runs and none can."""
     begins = list(_BLOCK.finditer(text))
-    for begin, after in zip(begins, [*begins[1:], None], strict=True):
-        block = text[begin.start() : after.start() if after is not None else begin.start() + 4000]
+    for begin, next_begin in zip(begins, [*begins[1:], None], strict=True):
+        block = text[
+            begin.start() : next_begin.start() if next_begin is not None else begin.start() + 4000
+        ]
         state, reason = _STATE.search(block), _REASON.search(block)
         if state is None or ("CfgTRES=" not in block and "RealMemory=" not in block):
             continue
@@ -120,7 +122,7 @@ def _heard(exhibit: Exhibit, nodes: list[_Node]) -> Heard:
         n.name for n in ordered if n.reason == worst_node.reason and n.state == worst_node.state
     ]
     more = f" and {len(alike) - MAX_NAMED} more" if len(alike) > MAX_NAMED else ""
-    others = (
+    other_nodes = (
         f"; {len(ordered) - len(alike)} others for other reasons"
         if len(ordered) > len(alike)
         else ""
@@ -130,7 +132,7 @@ def _heard(exhibit: Exhibit, nodes: list[_Node]) -> Heard:
     down = bool(_DOWN.search(worst_node.state)) or "not responding" in reason.lower()
     return Heard(
         rule="EXIT010" if down else "JOIN001",
-        says=f"Slurm starts nothing on {', '.join(alike[:MAX_NAMED])}{more}{state}{why}{others}",
+        says=f"Slurm starts nothing on {', '.join(alike[:MAX_NAMED])}{more}{state}{why}{other_nodes}",
         speakers=(Speaker(-1, worst_node.text[:300], exhibit.place_of_line(worst_node.line)),),
         fix=_advice(worst_node.name.partition(",")[0], reason, down=down),
         severity=Severity.ERROR,

@@ -179,7 +179,21 @@ MESSAGES = (
     KnownMessage(
         key="Task launch for",
         pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
-        r"(?P<why>[^\n]{1,120})",
+        r"(?P<why>Unable to layout tasks[^\n]{0,80}|Plugin initialization failed)",
+        rule="JOIN001",
+        says="Slurm could not start the tasks on {host}: {why}",
+        fix="srun --cpu-bind=none -c CPUS PROGRAM   # the job's CPUs there do not fit the tasks and "
+        "their binding: scontrol show job -d JOB | grep CPU_IDs; --cpus-per-task on srun, too; env | grep -E "
+        "'SLURM_(CPUS|CPU_BIND|TRES)'",
+        certainty=Certainty.CERTAIN,
+        sample="srun: error: Task launch for StepId=123.0 failed on node node3: Unable to "
+        "layout tasks on given cpus",
+        source=_SOURCE,
+    ),
+    KnownMessage(
+        key="Task launch for",
+        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
+        r"(?P<why>(?!Unable to layout|Plugin init)[^\n]{1,120})",
         rule="JOIN001",
         says="Slurm could not start the tasks on {host}: {why}",
         fix="munge -n | ssh {host} unmunge; ssh {host} 'timedatectl; systemctl status slurmd'   # one munge "
@@ -196,7 +210,8 @@ MESSAGES = (
         says="processes of step {step} on {host} did not end by SIGKILL: Slurm gave them up, and drains the "
         "node ('Kill task failed')",
         fix="ssh {host} \"ps -eo pid,stat,wchan:32,cmd | awk '\\$2 ~ /D/'; dmesg -T | tail -40\"   # what is "
-        "in state D waits for a disk, a shared file system or the GPU's driver: mend that or reboot it; then "
+        "in state D waits for a disk, a shared file system or the GPU's driver: mend that or reboot it; "
+        "then "
         "scontrol update NodeName={host} State=RESUME; UnkillableStepTimeout may be longer",
         certainty=Certainty.CERTAIN,
         sample="slurmstepd: error: *** STEP 123.0 STEPD TERMINATED ON node1 AT 2026-01-02T03:04:05 DUE TO "

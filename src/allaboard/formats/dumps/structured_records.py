@@ -49,6 +49,10 @@ _KLOG = re.compile(
     r'^(?P<head>[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] )"(?P<text>(?:[^"\\]|\\.)*)"'
     r"(?P<fields>(?: +[\w.@/-]+=.*)?)$"
 )
+_COLLECTED = re.compile(
+    r"(?P<prefix>(?:[A-Za-z0-9][\w.:+/-]{0,80}[ \t]){1,3})(?P<record>(?:\{\"|\d{4}-\d\d-\d\dT\S+\t).*)"
+)
+"""What a collector puts before a record: a time, a pod, a container."""
 _LABELLED = re.compile(r"\[(?:rank|default)?\d{1,7}\]|\[?[IWEF]\d{3,4} ")
 """A message that has its own rank or severity."""
 _SIGNS = ("level=", "lvl=", "severity=", "\t{", '] "')
@@ -58,11 +62,24 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,252}")
 
 def may_hold_records(text: str) -> bool:
     """Return False if no line of the text is a structured record: most texts need no further look."""
-    return text.startswith("{") or "\n{" in text or any(sign in text for sign in _SIGNS)
+    return (
+        text.startswith("{")
+        or "\n{" in text
+        or ' {"' in text
+        or any(sign in text for sign in _SIGNS)
+    )
 
 
 def readable_record(line: str) -> str:
-    """Return the line for a structured record; "" if the line is none."""
+    """Return the line for a structured record, also behind a collector's prefix; "" if the line is none."""
+    if record := _readable(line):
+        return record
+    behind = _COLLECTED.match(line) if '{"' in line else None
+    record = _readable(behind["record"]) if behind is not None else ""
+    return f"{behind['prefix']}{record}" if behind is not None and record else ""
+
+
+def _readable(line: str) -> str:
     if line.startswith("{"):
         return _of_fields(_json_object(line)) if '":' in line else ""
     if "\t{" in line and (console := _CONSOLE.match(line)) is not None:
@@ -114,15 +131,15 @@ def _of_fields(fields: dict[str, object]) -> str:
 def _rendered(
     time: str, level: str, source: str, message: str, fields: Mapping[str, object]
 ) -> str:
-    head, *rest = message.rstrip("\n").split("\n")
+    head, *later_lines = message.rstrip("\n").split("\n")
     level_name = _LEVELS.get(level.lower(), "")
     # What another program wrote has a form of its own.
-    before = (
+    heading = (
         [time[:40], source[:60], level_name] if level_name and not _LABELLED.match(head) else []
     )
-    line = " ".join([*filter(None, before), _with_details(head, fields)])
+    line = " ".join([*filter(None, heading), _with_details(head, fields)])
     identity = _identity(fields)
-    return "\n".join(identity + part for part in (line, *rest))
+    return "\n".join(identity + part for part in (line, *later_lines))
 
 
 def _with_details(message: str, fields: Mapping[str, object]) -> str:
