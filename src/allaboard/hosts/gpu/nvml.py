@@ -4,7 +4,7 @@ Functions and constants: the NVML API Reference (docs.nvidia.com/deploy/nvml-api
 does not support one of them answers with an error of its own, and that number is left at its default.
 
 Tried on one H200 in a virtual machine (driver 580.159): all readings and the pids agreed with nvidia-smi, but
-for the memory in use, which here includes what the driver reserves (0.6 GB). It has no NVLinks.
+for the memory in use, which here includes what the driver reserves (0.6 GB). None of its NVLinks was up.
 """
 
 from __future__ import annotations
