@@ -369,7 +369,7 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
          + ENGINE.format("Worker failed with error 'CUDA out of memory', please check the stack trace above "
          "for "
                          "the root cause")},
-        ("RES001", ["pid 9"], "ran out of memory", "smaller batches", "pid 7"),
+        ("RES001", ["pid 9"], "ran out of GPU memory", "smaller batches", "pid 7"),
     ),
     "a server that only refers is told if it is alone": (
         {"job.log": ENGINE.format("Engine core initialization failed. See root cause above. Failed core "

@@ -336,4 +336,4 @@ def test_the_reason_of_an_abort_says_more_than_the_launcher_s_signal(tmp_path: P
 def test_memory_that_ran_out_in_a_process_without_a_cluster_is_its_own(tmp_path: Path) -> None:
     text = SESSION + "tensorflow.python.framework.errors_impl.ResourceExhaustedError: "
     (finding,) = told(tmp_path, text + OOM.format("localhost", 0, "GPU") + "allocator GPU_0_bfc")
-    assert finding.summary.endswith("ran out of memory") and "worker 0" not in finding.summary
+    assert finding.summary.endswith("ran out of GPU memory") and "worker 0" not in finding.summary
