@@ -95,6 +95,7 @@ def test_nothing_is_imported_after_what_may_change_the_environment(
         "try:\n    import absent\nexcept ImportError:\n    absent = None",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import heavy",
         "class Model:\n    size = 3\nX: int = 5",
+        "import gc\ngc.set_threshold(50_000, 20, 1_000)",
     ],
 )
 def test_definitions_and_known_calls_do_not_end_it(folder: Path, statement: str) -> None:

@@ -24,6 +24,7 @@ QUIET_MODULES = frozenset(
         "collections",
         "dataclasses",
         "functools",
+        "gc",
         "logging",
         "re",
         "time",
