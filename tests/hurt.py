@@ -12,12 +12,20 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 LIMIT = 240.0
+WITHOUT_JAX = ROOT / "tests/without_jax"
+"""Folder that hides JAX from jobs that have it in PYTHONPATH."""
+
+
+def is_of_tensorflow(words: Sequence[str]) -> bool:
+    """Return True if one of these words is an example of TensorFlow."""
+    return any(word.startswith("examples/tf") for word in words)
 
 
 class Run:
@@ -47,6 +55,7 @@ class Run:
                     **os.environ,
                     "PATH": path,
                     "VIRTUAL_ENV": str(BIN.parent),
+                    **({"PYTHONPATH": str(WITHOUT_JAX)} if is_of_tensorflow(words) else {}),
                     "MARK": self.mark,
                     "TMPDIR": str(self.temporary),
                 },

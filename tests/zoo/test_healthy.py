@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hurt import WITHOUT_JAX, is_of_tensorflow
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 SHORT = ("--epochs", "3")
@@ -48,6 +50,8 @@ def run(words: tuple[str, ...], folder: Path) -> tuple[int, dict[str, object], s
     # As in an activated environment: accelerate starts the python of PATH.
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(BIN.parent)}
+    if is_of_tensorflow(words) and "examples/tf_digits.py" not in words:  # that one has both
+        environment["PYTHONPATH"] = str(WITHOUT_JAX)
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
