@@ -31,7 +31,8 @@ def running_job(
     """Two ranks that train; what allaboard says is in FOLDER.err."""
     with (folder.parent / f"{folder.name}.err").open("w") as err:
         process = subprocess.Popen(
-            [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", *options, str(job)],
+            [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", "--warm", *options,
+             str(job)],
             env={**os.environ, "STEPS": str(steps)},
             stdout=subprocess.DEVNULL, stderr=err, text=True,
         )  # fmt: skip

@@ -7,18 +7,21 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 JOB = Path(__file__).parent / "jobs" / "torch_at_file.py"
+WARM = ("--warm",)
+"""Where it does not matter how the ranks end: one import for both."""
 
 
-def run(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
+def run(folder: Path, *arguments: str, options: Sequence[str] = ()) -> tuple[int, list[str], str]:
     """The exit code of two ranks that meet in there, the rules that spoke, and all that was printed."""
     words = ["-m", "allaboard", "run", "-n", "2", "--grace", "2", "--run-dir", str(folder / "run")]
     done = subprocess.run(
-        [sys.executable, *words, str(JOB), str(folder / "meeting"), *arguments],
+        [sys.executable, *words, *options, str(JOB), str(folder / "meeting"), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -31,14 +34,14 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
 
 @pytest.mark.zoo
 def test_who_was_killed_leaves_it_and_it_is_told_of(tmp_path: Path) -> None:
-    left = run(tmp_path, "killed")
+    left = run(tmp_path, "killed", options=WARM)
     assert left[:2] == (0, []), left[2]
     os.utime(tmp_path / "meeting", (time.time() - 60.0,) * 2)
-    again = run(tmp_path)
+    again = run(tmp_path, options=WARM)
     assert again[:2] == (3, ["JOIN008"]), again[2]
     assert f"rm {tmp_path}/meeting" in again[2]
     (tmp_path / "meeting").unlink()
-    healthy = run(tmp_path)
+    healthy = run(tmp_path, options=WARM)
     assert healthy[:2] == (0, []), healthy[2]
     assert healthy[2].count("met 1") == 2
 

@@ -31,7 +31,7 @@ def test_the_result_is_that_of_a_run_that_never_failed(
     tmp_path: Path, script: str, option: str, steps: str
 ) -> None:
     words = ("-n", "2", "--on-failure", "restart", f"examples/{script}", "--steps", steps)
-    well = Run(tmp_path / "well", *words, option, str(tmp_path / "a"))
+    well = Run(tmp_path / "well", "--warm", *words, option, str(tmp_path / "a"))
     assert well.end()["restarts"] == 0
     hurt = Run(tmp_path / "hurt", *words, option, str(tmp_path / "b"), "--pause", "0.01")
     hurt.wait_for("step  100 ")

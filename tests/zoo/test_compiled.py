@@ -20,7 +20,7 @@ TOLD = (
 
 
 def ran(folder: Path, stop: int) -> tuple[int, dict[str, Any], str]:
-    run = [sys.executable, "-m", "allaboard", "run", "-n", "2", "--on-hang", "stop"]
+    run = [sys.executable, "-m", "allaboard", "run", "-n", "2", "--warm", "--on-hang", "stop"]
     words = [*run, "--run-dir", str(folder), str(JOB), str(stop)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     report: dict[str, Any] = json.loads((folder / "report.json").read_text())

@@ -14,7 +14,7 @@ from reported import ALLABOARD
 pytestmark = [pytest.mark.zoo, pytest.mark.timeout(400)]
 IN_A_MOUNT_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "--fork", "--kill-child")
 TRAIN = """
-import sys, time, torch, torch.distributed as dist
+import sys, time, torch, torch._dynamo, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Linear(8, 8))
@@ -38,7 +38,7 @@ def run(folder: Path, *arguments: str) -> str:
     (folder / "train.py").write_text(TRAIN)
     disk = folder / "disk"
     disk.mkdir()
-    job = shlex.join([*ALLABOARD, "run", "-n", "2", str(folder / "train.py"), *arguments])
+    job = shlex.join([*ALLABOARD, "run", "-n", "2", "--warm", str(folder / "train.py"), *arguments])
     script = f"mount -t tmpfs -o size=120m none {shlex.quote(str(disk))} && cd disk && exec {job}"
     done = subprocess.run(
         [*IN_A_MOUNT_NAMESPACE, "sh", "-c", script],

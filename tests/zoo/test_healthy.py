@@ -23,7 +23,7 @@ EXAMPLES = {
     "tf_mirrored": ("examples/tf_mirrored.py", *SHORT),
     "torch_spawn": ("examples/torch_spawn.py", *SHORT),
     "jax_digits": ("-n", "4", "examples/jax_digits.py", *SHORT),
-    "ranks differ by right": ("-n", "4", "tests/zoo/jobs/torch_by_right.py"),
+    "ranks differ by right": ("-n", "4", "--warm", "tests/zoo/jobs/torch_by_right.py"),
     "tf1_ps_digits": ("--ps", "2", "-n", "2", "examples/tf1_ps_digits.py"),
     "tf1_ps_digits sync": (
         *("--ps", "1", "-n", "2", "examples/tf1_ps_digits.py"),

@@ -34,7 +34,7 @@ def trained(folder: Path, way: str, **variables: str) -> dict[str, Any]:
 @pytest.mark.zoo
 def test_rank_0_of_plain_pytorch_evaluates_and_saves_alone(tmp_path: Path) -> None:
     job = str(JOB.with_name("torch_phases.py"))
-    report = reported(tmp_path, "-n", "2", job, "8")
+    report = reported(tmp_path, "-n", "2", "--warm", job, "8")
     assert any("waiting: rank 0 writes a checkpoint (" in note for note in report["notes"])
     first, second = (worker["spent"] for worker in report["workers"])
     assert [worker["step"] for worker in report["workers"]] == [40, 40]
@@ -77,7 +77,7 @@ def test_a_plain_loop_of_jax(tmp_path: Path) -> None:
 @pytest.mark.zoo
 def test_distributed_checkpoints_in_which_all_wait_for_one(tmp_path: Path) -> None:
     """Written by all together and aside of the training, and read back; the storage of rank 1 is slow."""
-    report = reported(tmp_path, "-n", "2", str(JOB.with_name("torch_dcp.py")), "9")
+    report = reported(tmp_path, "-n", "2", "--warm", str(JOB.with_name("torch_dcp.py")), "9")
     # The other pause, when it is read, is no longer, and not told again.
     assert any("waiting: rank 1 writes a checkpoint (" in note for note in report["notes"])
     assert [worker["step"] for worker in report["workers"]] == [60, 60]

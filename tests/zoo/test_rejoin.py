@@ -43,7 +43,7 @@ def test_the_result_is_that_of_a_run_that_never_failed(
 ) -> None:
     need()
     words = (f"examples/{script}", "--steps", "150", option)
-    well = Run(tmp_path / "well", "-n", "2", *words, str(tmp_path / "a"))
+    well = Run(tmp_path / "well", "-n", "2", "--warm", *words, str(tmp_path / "a"))
     assert well.process.wait(240) == 0, well.text[-3000:]
     with Bed(2, lifetime=380) as bed:
         framework = "torch" if script.startswith("torch") else "tensorflow"

@@ -29,7 +29,8 @@ ALLABOARD = (sys.executable, "-m", "allaboard")
 def run(folder: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
     """The job, once its feed is there; it is ended if it still lives."""
     job = subprocess.Popen(
-        [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", str(JOB)],
+        [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", "--warm",
+         str(JOB)],
         env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:

@@ -25,10 +25,13 @@ FOUND_WITHIN_S = 5.0
 
 
 @contextmanager
-def run_with_page(folder: Path, steps: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def run_with_page(
+    folder: Path, steps: int, *options: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The job and the URL of its page."""
     job = subprocess.Popen(
-        [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", "--web=0", str(JOB)],
+        [*ALLABOARD, "run", "--grace", "1", "--run-dir", str(folder), "-n", "2", "--web=0", *options,
+         str(JOB)],
         env={**os.environ, "STEPS": str(steps)},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -106,7 +109,7 @@ def test_a_stopped_worker_is_seen_opened_and_its_fix_copied(tmp_path: Path) -> N
 
 @needs_browser
 def test_a_browser_that_is_closed_and_a_run_that_ends_leave_nothing_behind(tmp_path: Path) -> None:
-    with run_with_page(tmp_path, 60) as (job, url):
+    with run_with_page(tmp_path, 60, "--warm") as (job, url):
         with open_page() as page:
             page.goto(url, wait_until="domcontentloaded")
             expect(page.locator("#ranks tbody tr").first).to_be_visible(timeout=60_000)
@@ -123,7 +126,7 @@ def test_a_browser_that_is_closed_and_a_run_that_ends_leave_nothing_behind(tmp_p
 
 
 def test_a_server_whose_run_is_killed_ends_too(tmp_path: Path) -> None:
-    with run_with_page(tmp_path, 100_000) as (job, _):
+    with run_with_page(tmp_path, 100_000, "--warm") as (job, _):
         wait_for(tmp_path, '"ranks": *')
         deadline = time.monotonic() + 30
         while not page_processes(tmp_path) and time.monotonic() < deadline:

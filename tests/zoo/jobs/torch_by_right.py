@@ -5,6 +5,7 @@ import threading
 import time
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 from torch import nn
 from torch.distributed import _functional_collectives as calls

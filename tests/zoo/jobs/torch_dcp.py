@@ -6,6 +6,7 @@ import tempfile
 import time
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn

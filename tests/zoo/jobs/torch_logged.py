@@ -4,6 +4,7 @@ import os
 import time
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 from tensorboardX import SummaryWriter
 from torch.nn.parallel import DistributedDataParallel

@@ -6,6 +6,7 @@ import sys
 import time
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel

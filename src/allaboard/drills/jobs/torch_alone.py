@@ -5,6 +5,7 @@ import argparse
 import time
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 from torch import nn
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 from torch import nn
 from torch.distributed import _functional_collectives as functional

@@ -12,6 +12,7 @@ from pathlib import Path
 gc.set_threshold(50_000, 20, 1_000)
 
 import torch
+import torch._dynamo  # else the first optimizer loads it, in each worker that --warm forks
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
