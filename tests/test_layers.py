@@ -46,7 +46,8 @@ ROWS: list[tuple[str, ...]] = [
     ),
     ("feed", "policy/restart", "policy/retry", "rules", "sampling"),
     ("policy/end", "rules/engine"),
-    ("check/launched", "coordinator", "diagnosis/logs", "report"),
+    ("check/launched", "coordinator", "diagnosis/logs/nccl", "report"),
+    ("diagnosis/logs",),
     (
         "agent/observation",
         "agent/output",

@@ -194,6 +194,8 @@ class Overdue(msgspec.Struct, frozen=True, kw_only=True):
     """Last number that was completed; -1 if not known."""
     member: int = -1
     """Rank within the group; -1 if not told."""
+    late_s: float = 0.0
+    """Seconds after the timeout at which the watchdog reported it: it looks about every second."""
     where: Frame | None = None
     """The user's line that called it, if a recorder kept it."""
     line: str = ""

@@ -18,7 +18,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     find_ranks_behind,
     recorded_location,
 )
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
@@ -89,4 +89,5 @@ RULE = Rule(
     silent_on={"all ranks have entered the same collectives": sample_recording(*_TWO_COLLECTIVES)},
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
+    relations=Relations(explains=("EXIT005", "LOG001", "LOG007")),
 )

@@ -18,7 +18,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     find_record_mismatches,
     recorded_location,
 )
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
@@ -83,4 +83,5 @@ RULE = Rule(
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
+    relations=Relations(explains=("EXIT005", "LOG001", "LOG003", "LOG007", "LOG009")),
 )

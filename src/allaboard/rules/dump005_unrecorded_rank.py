@@ -19,7 +19,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     find_unrecorded_ranks,
     recorded_location,
 )
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
@@ -91,4 +91,5 @@ RULE = Rule(
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings are in tests/diagnosis/collectives",
+    relations=Relations(reports_silence=True),
 )

@@ -31,6 +31,20 @@ def check(watchdogs: Watchdogs) -> Iterator[Claim]:
             yield _claim(difference)
 
 
+MIN_LATE_S = 5.0
+"""How much later than the others' a watchdog reports before its process counts as one that did not run."""
+_STOPPED_FIX = (
+    "ps -o pid,stat,etime,args -p PID   # on its host: T is stopped by a signal or a debugger, D "
+    "waits for a disk "
+    "or a driver; else the host, the virtual machine or the container was paused, or swapped: dmesg -T"
+)
+
+
+def _was_stopped(late: LateRanks) -> bool:
+    """Return True if the late ranks' watchdog, too, did not run for a while."""
+    return late.was_called and late.late_report.late_s - late.waiting_report.late_s >= MIN_LATE_S
+
+
 def _claim(late: LateRanks) -> Claim:
     waiting_report, late_report = late.waiting_report, late.late_report
     waiting_clause = f"{name_ranks(late.waiting)} waited"
@@ -40,8 +54,12 @@ def _claim(late: LateRanks) -> Claim:
             f"of group {late_report.group}; {name_ranks(late.waiting)} did"
         )
         fix = (
-            f"look at the GPU, the links and the host of {name_ranks(late.ranks)}: nvidia-smi; "
-            "dmesg -T | grep -i xid"
+            _STOPPED_FIX
+            if _was_stopped(late)
+            else (
+                f"look at the GPU, the links and the host of {name_ranks(late.ranks)}: nvidia-smi; "
+                "dmesg -T | grep -i xid"
+            )
         )
     else:
         summary = (
@@ -53,6 +71,15 @@ def _claim(late: LateRanks) -> Claim:
         Evidence(late_report.line, str(late_report.place)),
         Evidence(waiting_report.line, str(waiting_report.place)),
     ]
+    if _was_stopped(late):
+        evidence.append(
+            Evidence(
+                f"its watchdog, which looks about every second, reported {late_report.late_s:.0f} s "
+                f"after the "
+                "timeout: its process did not run then",
+                str(late_report.place),
+            )
+        )
     if waiting_report.where is not None:
         evidence.append(
             Evidence(
@@ -90,6 +117,13 @@ RULE = Rule(
             ),
             "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); ranks 0,2 did",
         ),
+        "one of two ranks was stopped, and its watchdog with it": (
+            sample_watchdogs(
+                overdue_collective(0, 18, 19, late_s=0.1),
+                overdue_collective(1, 11, 18, late_s=15.0),
+            ),
+            "rank 1 did not get through ALLREDUCE, collective 11 of group 0(default_pg); rank 0 did",
+        ),
     },
     silent_on={
         "all ranks waited in the same collective": sample_watchdogs(
@@ -104,5 +138,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
+    unstaged="it is read after the fact; recordings of real runs on a GPU are in bench/field",
 )

@@ -89,5 +89,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
+    unstaged="it is read after the fact; recordings of real runs on a GPU are in bench/field",
 )

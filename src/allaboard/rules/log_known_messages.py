@@ -12,7 +12,7 @@ from allaboard.facts import Heard, Stage
 from allaboard.facts.samples import sample_heard
 
 _RECORDED = "it is read after the fact: its recordings of real runs are in tests/readers/samples"
-_NCCL_DOCUMENTS = "there is no GPU here; its messages are from NCCL's documents"
+_NCCL_DOCUMENTS = "it needs GPUs; recordings of real runs on one of them are in bench/field"
 _ANOTHER_MESSAGE = sample_heard("NET005", "a port is taken", "Address already in use")
 
 _NO_RELATIONS = Relations()
@@ -179,8 +179,7 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
             "Last error: Call to ibv_create_qp failed",
             fix="NCCL_DEBUG=INFO",
         ),
-        unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: "
-        "they need GPUs",
+        unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source",
         relations=Relations(ends_by_abort=True, below_user_code=True),
     ),
     "log011_check_failed": _rule(
@@ -224,6 +223,27 @@ The finding has the remedy for the mistake that was read.
         ),
         unstaged="it is read after the fact, in words taken from the projects' own sources",
         relations=Relations(begins_failure=True),
+    ),
+    "log014_nccl_start_unfinished": _rule(
+        page="""The log of a rank ends in the start of an NCCL communicator, which waits for all of its ranks.
+
+## Why it matters
+PyTorch sets NCCL up in the first collective of a group. A rank that never calls it leaves all others waiting
+there, mostly without a message: the watchdog's timeout counts only what NCCL has begun.
+
+## What to do
+Look at the rank that is named: its log, or `py-spy dump --pid PID`. If all ranks are in the start, look at
+the way between them: NCCL_SOCKET_IFNAME, firewalls, the interfaces of each host.
+""",
+        stage=Stage.STARTUP,
+        example=sample_heard(
+            "LOG014",
+            "a rank waits in the start of an NCCL communicator of 2 ranks, and its log ends there",
+            "ncclCommInitRankConfig comm 0x12c0c430 rank 0 nranks 2 cudaDev 0 - Init START",
+            fix="py-spy dump --pid PID",
+        ),
+        unstaged="it needs GPUs; a recording of a real run is in bench/field",
+        relations=Relations(reports_wait=True),
     ),
     "log012_unexplained_end": _rule(
         page="""A process failed or waits, and all that is known is its last words.

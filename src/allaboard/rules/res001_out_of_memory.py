@@ -23,6 +23,12 @@ from allaboard.analysis.failures.out_of_memory import (
 )
 from allaboard.analysis.log_ends.exception_text import without_boilerplate
 from allaboard.analysis.resources.gpu_holders import find_foreign_holders
+from allaboard.analysis.resources.gpu_memory_report import (
+    GpuMemoryReport,
+    describe_holders,
+    memory_fix,
+    read_gpu_memory_report,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Gpu, GpuProcess, JobView, Member, Stage
 from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
@@ -36,6 +42,12 @@ _AT_CONTEXT = re.compile(r"^(?:CUDA|HIP) error: out of memory")
 """What the driver itself says, for a context or a first allocation; torch's allocator words it otherwise."""
 MIN_HELD_SHARE = 0.05
 """Share of a GPU's memory that a process of others must hold to be worth ending."""
+_XLA_FIX = (
+    "use smaller batches in each process, jax.checkpoint, or shard over more devices; nvidia-smi on "
+    "that host shows whether another process is on the same GPU: each process of JAX takes 3/4 of its memory "
+    "at once"
+)
+_XLA_ERRORS = ("XlaRuntimeError", "JaxRuntimeError")
 
 MAX_MESSAGE_CHARS = 240
 """Characters of an exception's message that are shown."""
@@ -64,6 +76,11 @@ def check(view: JobView) -> Iterator[Claim]:
             )
         holders = _other_holders(view, member) if _is_gpu_error(member) else []
         evidence += [_holder_evidence(gpu, process) for gpu, process in holders]
+        report = (
+            read_gpu_memory_report(member.raised.message) if member.raised is not None else None
+        )
+        if report is not None and report.is_held_by_others and not holders:
+            evidence.append(Evidence(describe_holders(report), "its message"))
         if member.step:
             evidence.append(Evidence(f"after step {member.step}", "black box"))
         who = (
@@ -76,7 +93,7 @@ def check(view: JobView) -> Iterator[Claim]:
             + (" and was killed by the kernel" if killed else ""),
             who=(who,),
             evidence=tuple(evidence),
-            fix=_gpu_fix(member, holders) if _is_gpu_error(member) else _HOST_FIX,
+            fix=_gpu_fix(member, holders, report) if _is_gpu_error(member) else _HOST_FIX,
             since=member.raised.raised_at
             if member.raised is not None
             else member.exit.ended_at
@@ -105,7 +122,9 @@ def _holder_evidence(gpu: Gpu, process: GpuProcess) -> Evidence:
     )
 
 
-def _gpu_fix(member: Member, holders: list[tuple[Gpu, GpuProcess]]) -> str:
+def _gpu_fix(
+    member: Member, holders: list[tuple[Gpu, GpuProcess]], report: GpuMemoryReport | None
+) -> str:
     """Return what to do: end what others hold, look for it if the rank had taken nothing yet, or use less."""
     host = member.who.host
     pids = [
@@ -124,7 +143,10 @@ def _gpu_fix(member: Member, holders: list[tuple[Gpu, GpuProcess]]) -> str:
             "job's process, other ranks on the same GPU (LOCAL_RANK), or JAX, which takes three quarters "
             "of it (XLA_PYTHON_CLIENT_PREALLOCATE=false)"
         )
-    return _GPU_FIX
+    if fix := memory_fix(report):
+        return fix
+    is_xla = member.raised is not None and member.raised.type.endswith(_XLA_ERRORS)
+    return _XLA_FIX if is_xla else _GPU_FIX
 
 
 def _is_gpu_error(member: Member) -> bool:

@@ -20,7 +20,7 @@ _TASK = re.compile(
     r"task:(?P<task>\d{1,7})/"
 )
 """TensorFlow's name for the device whose memory ran out; `localhost` is a job without a cluster."""
-_GPU_WORDS = re.compile(r"\bCUDA\b|\bHIP\b|GPU")
+_GPU_WORDS = re.compile(r"\b(?:CUDA|[Cc]uda|HIP)\b|GPU")
 
 
 def is_out_of_memory(raised: Raised) -> bool:

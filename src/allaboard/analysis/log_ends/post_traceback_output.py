@@ -56,7 +56,9 @@ _EPILOGUE = re.compile(
     # CUDA's and NCCL's messages have several lines.
     r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
     r"|nccl\w+Error:|Last error:|Search for `cuda"
+    r"|GPU device may be out of range|(?:\[[\d :.-]+\] )?\S+:\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL "
     # So have TensorFlow's, and gRPC's below them.
+    r"|:[A-Z_]{2,24}:|=== Source Location Trace|external/\S+:\d+$"
     r"|Additional GRPC error information|:?\{\"created\":|RPC: /"
     r"|Hint: If you want to see a list of allocated tensors|If the cause is memory fragmentation|\d+ "
     r"(?:successful operations|derived errors ignored)\."

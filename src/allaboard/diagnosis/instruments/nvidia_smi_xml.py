@@ -1,6 +1,7 @@
 """`nvidia-smi -q -x`: the GPUs of a host, what is wrong with them, and which processes use them.
 
-Written from the DTDs that nvidia-smi names (nvsmi_device_v9 to v13), not recorded.
+Written from the DTDs that nvidia-smi names (nvsmi_device_v9 to v13), and tried on the output of a virtual
+machine with one H200 (driver 580, v13) on which everything was in order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from allaboard.facts.instruments.hardware import (
 )
 from allaboard.formats.dumps.plain_xml import XmlElement, read_xml
 
+_ROOT, _ROOT_END = b"<nvidia_smi_log", b"</nvidia_smi_log>"
 _RESET = "drain the host and reset the GPU: nvidia-smi --gpu-reset -i {bus}"
 _REPLACE = "take the GPU out of use and report it to the vendor: dcgmi diag -r 3"
 _YES = ("yes", "active", "true")
@@ -50,20 +52,26 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None
     if exhibit.cut:
         return Testimony(notes=(f"{exhibit.name}: too large to be read",))
+    gpus: list[GpuReading] = []
     try:
-        # What stands before it, as a shell's prompt, is no XML.
-        root = read_xml(exhibit.data[max(0, _begin(exhibit.data)) :])
+        for document in _documents(exhibit.data):
+            root = read_xml(document)
+            host = root.value("hostname") or exhibit.host
+            gpus += [_gpu(exhibit, host, n, e) for n, e in enumerate(root.find_all("gpu"))]
     except ValueError as error:
         return Testimony(notes=(f"{exhibit.name}: XML of nvidia-smi that is not read: {error}",))
-    host = root.value("hostname") or exhibit.host
-    gpus = tuple(_gpu(exhibit, host, n, e) for n, e in enumerate(root.find_all("gpu")))
     notes = () if gpus else (f"{exhibit.name}: nvidia-smi shows no GPU",)
-    return Testimony(hardware=Hardware(gpus=gpus), notes=notes)
+    return Testimony(hardware=Hardware(gpus=tuple(gpus)), notes=notes)
 
 
-def _begin(data: bytes) -> int:
-    declared = data.find(b"<?xml")
-    return declared if declared >= 0 else data.find(b"<nvidia_smi_log")
+def _documents(data: bytes) -> Iterator[bytes]:
+    """Yield each document of the file; what stands around them, as a shell's prompt, is no XML."""
+    begin = data.find(_ROOT)
+    while begin >= 0:
+        end = data.find(_ROOT_END, begin)
+        following = data.find(_ROOT, end) if end >= 0 else -1
+        yield data[begin : end + len(_ROOT_END)] if end >= 0 else data[begin:]
+        begin = following
 
 
 def _gpu(exhibit: Exhibit, host: str, position: int, gpu: XmlElement) -> GpuReading:

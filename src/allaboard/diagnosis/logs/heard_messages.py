@@ -10,9 +10,13 @@ from collections.abc import Iterable, Sequence
 
 from allaboard.analysis.failures.launcher_errors import refers_to_error_above
 from allaboard.analysis.log_messages import merge_heard
+from allaboard.diagnosis.instruments.nccl_start import STARTS_NCCL
 from allaboard.diagnosis.logs.end_reasons import without_explained_ends
 from allaboard.diagnosis.logs.job_starts import start_messages
 from allaboard.diagnosis.logs.message_relations import relate_messages
+from allaboard.diagnosis.logs.nccl.absentees import with_absentees
+from allaboard.diagnosis.logs.nccl.consequences import without_nccl_consequences
+from allaboard.diagnosis.logs.nccl.kernel_assertions import with_kernel_assertions
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.facts import Finding, Heard, Severity
 from allaboard.formats.dumps.cut_tracebacks import BREAKS_OFF
@@ -43,6 +47,9 @@ def related_messages(
         [*record.heard, *start_messages(record.starts, wait_was_ended, ranks_by_file)],
         {*record.ranks, *record.labelled, *listed_ranks} - cut_ranks,
     )
+    merged = tuple(without_nccl_consequences(with_kernel_assertions(merged)))
+    starting = [h for h in merged if STARTS_NCCL in h.says]
+    merged = tuple(h for h in merged if h not in starting)
     waits = frozenset(h.rule for h in merged if reports_waiting(relations_of(h.rule)))
     failed_rules = frozenset(
         f.rule
@@ -53,6 +60,10 @@ def related_messages(
     related = relate_messages(merged, record.last_words, waits, failed_rules, losses)
     related = _without_vague_nccl(related)
     related = _without_waits_for_failed(without_explained_ends(related, relations_of), relations_of)
+    empty_ranks = {ranks_by_file.get(name, -1) for name in record.empty_files} - {-1}
+    related = with_absentees(
+        [*related, *starting], tuple(ends), empty_ranks, len({*record.ranks} - {-1})
+    )
     reasons = [
         h
         for h in related

@@ -21,6 +21,8 @@ from allaboard.diagnosis.logs.end_reasons import (
 )
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
+from allaboard.diagnosis.logs.nccl.consequences import without_stated_reasons
+from allaboard.diagnosis.logs.nccl.recorded_findings import without_repeated_facts
 from allaboard.diagnosis.logs.non_rank_processes import separate_ranks
 from allaboard.diagnosis.logs.processes import (
     UNNAMED_PREFIX,
@@ -102,11 +104,14 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
         if any(m.who.rank < 0 for m in members if m.raised is not None):
             # Who failed without a known rank may be the one for whom all others waited.
             new_findings = [f for f in new_findings if not relations_of(f.rule).names_nobody]
+        if facts in (recording, watchdogs):
+            new_findings = without_stated_reasons(new_findings, messages)
         findings += new_findings
         if new_findings and facts is watchdogs:  # their words rank by rank say less
             message_findings = [
                 f for f in message_findings if not any(_WATCHDOG_WORD in str(e) for e in f.evidence)
             ]
+    findings, message_findings = without_repeated_facts(findings, message_findings, relations_of)
     findings = without_wrappers(findings, message_findings)
     message_findings = drop_following_aborts(message_findings, findings)
     message_findings, findings = settle_bare_ends(

@@ -186,7 +186,23 @@ def _with_shared_gpus(heard: Iterable[Heard]) -> list[Heard]:
                 break
         else:
             kept.append(message)
-    return kept
+    return [_with_bus_id(h) for h in kept]
+
+
+def _with_bus_id(heard: Heard) -> Heard:
+    """Return the message on one GPU of several ranks with the GPU's PCI address, as nvidia-smi shows it.
+
+    NCCL writes it as one hexadecimal number, without its colons: it is no index.
+    """
+    match = _ONE_GPU.match(heard.says)
+    if match is None or not re.fullmatch(r"[0-9a-f]{1,12}", match["device"]):
+        return heard
+    number = int(match["device"], 16)
+    domain, bus, device = number >> 20, number >> 12 & 0xFF, number >> 4 & 0xFF
+    address = f"{domain:04x}:{bus:02x}:{device:02x}.{number & 0xF:x}"
+    return msgspec.structs.replace(
+        heard, says=f"ranks {match['ranks']} use one GPU (PCI {address})"
+    )
 
 
 def _with_two_firsts(heard: Sequence[Heard]) -> list[Heard]:

@@ -82,6 +82,8 @@ class LogRecord(msgspec.Struct):
     """How the logs of members end that say that their work is done, by job and index."""
     finished_files: set[str] = set()
     """Files of which a part ends by saying that the work is done, whoever wrote it."""
+    empty_files: set[str] = set()
+    """Names of the exhibits that have no line."""
     job_failed: bool = False
     """Set if a launcher, or the parent of a process, reports a failure."""
     has_traceback: bool = False
@@ -109,6 +111,8 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     readings: list[PartReading] = []
     for number, exhibit in enumerate(map(attribute_file, map(unquote_lines, exhibits))):
         record.names.append(exhibit.name)
+        if not exhibit.data.strip():
+            record.empty_files.add(exhibit.name)
         parts, part_readings = _read_exhibit(number, exhibit, all_readers, record)
         if not _says_anything(part_readings) and (joined := join_wrapped_lines(exhibit.text)):
             # Copied from a terminal: no long line is as it was written.

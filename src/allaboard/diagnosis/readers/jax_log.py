@@ -13,6 +13,24 @@ _NCCL_OF_XLA = "from the source of XLA (nccl_utils.cc, nccl_api.cc), JAX 0.4 to 
 _ADDRESS = r"(?P<host>[\w.-]+|\[[\w:%]+\]):(?P<port>\d+): Failed to connect to remote host: "
 MESSAGES = (
     KnownMessage(
+        key="Failed to allocate device memory of ",
+        pattern=r"Failed to allocate device memory of (?P<much>[\d.]+[KMGT]iB) \(\d+ bytes\): "
+        r"RESOURCE_EXHAUSTED: "
+        r"[^\n]{0,40}CUDA_ERROR_OUT_OF_MEMORY",
+        rule="LOG004",
+        says="JAX found the memory of a GPU taken when it wanted its share of it: another process is "
+        "on the same "
+        "GPU, mostly another process of the job",
+        fix="nvidia-smi; echo $CUDA_VISIBLE_DEVICES   # a GPU of its own for each process: "
+        "CUDA_VISIBLE_DEVICES=$LOCAL_RANK, or initialize(local_device_ids=[...]). To share one on purpose: "
+        "XLA_PYTHON_CLIENT_PREALLOCATE=false, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 in both",
+        explains=("RES001",),
+        only_explains=True,
+        sample="E1127 16:32:18.315333 5226 cuda_executor.cc:1365] [0] Failed to allocate device memory of "
+        "104.85GiB (112583507968 bytes): RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        source="recorded with JAX 0.11.2, two processes on one H200",
+    ),
+    KnownMessage(
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /[\w.]+\.CoordinationService/RegisterTask",
         rule="JOIN004",

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.kernel_assertions import (
+    DEVICE_ASSERTION,
+    KERNEL_ASSERTIONS,
+    LATE_KERNEL,
+)
 from allaboard.facts import Exhibit, Testimony
 
 _GPU = "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid"
@@ -66,36 +71,12 @@ MESSAGES = (
         says="a kernel on the GPU wrote or read where it must not",
         fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; compute-sanitizer python SCRIPT tells "
         "the kernel; look for indices beyond a table, and for extensions built for another CUDA or PyTorch",
-        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
+        proves_not=LATE_KERNEL,
         sample="[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered",
-        source="its wording from CUDA's documents (cudaErrorIllegalAddress), not recorded",
+        source="recorded with PyTorch 2.11 (AcceleratorError) on one H200",
     ),
-    KnownMessage(
-        key="CUDA error: device-side assert triggered",
-        pattern=r"CUDA error: device-side assert triggered",
-        rule="LOG006",
-        says="an assertion failed in a kernel on the GPU, mostly an index out of range",
-        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; look for labels and token ids beyond "
-        "the number of classes or the vocabulary",
-        explains=("LOG011",),
-        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
-        sample="[rank6]: RuntimeError: CUDA error: device-side assert triggered",
-        source="its wording from CUDA's documents (cudaErrorAssert), not recorded",
-    ),
-    KnownMessage(
-        key="` failed.",
-        pattern=r"(?P<file>[\w-]{1,80}\.cuh?):\d+: [^\n]{0,300}?block: \[[^\n]{0,80}?Assertion "
-        r"`(?P<what>[^`\n]{1,120})` "
-        r"failed",
-        rule="LOG011",
-        says="an assertion failed in a kernel on the GPU, mostly an index out of range: {what} ({file})",
-        fix="CUDA_LAUNCH_BLOCKING=1 shows the line that launched it; look for labels and token ids beyond "
-        "the number of classes or the vocabulary",
-        proves_not="that the line of the traceback is at fault: kernels run later than they are launched",
-        sample="/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: block: [41,0,0], "
-        "thread: [92,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
-        source="its wording from the source of PyTorch 1.0 to 2.13 (CUDA_KERNEL_ASSERT)",
-    ),
+    DEVICE_ASSERTION,
+    *KERNEL_ASSERTIONS,
 )
 
 

@@ -14,10 +14,11 @@ from allaboard.diagnosis.wordings.nccl_network_messages import (
     FIRST_USE_DOUBT,
     NETWORK_MESSAGES,
 )
+from allaboard.diagnosis.wordings.nccl_start_messages import START_MESSAGES
 from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 
 _LOOPBACK = "NET009"
-MESSAGES = (*NETWORK_MESSAGES, *HOST_MESSAGES)
+MESSAGES = (*START_MESSAGES, *NETWORK_MESSAGES, *HOST_MESSAGES)
 _WARNING = re.compile(
     r"^(?P<line>[^\n]*? NCCL WARN (?P<what>[^\n]{4,300}))\n(?=[^\n]* NCCL INFO [\w./-]+:\d+ -> [1-9])",
     re.MULTILINE,

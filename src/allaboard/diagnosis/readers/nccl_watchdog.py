@@ -1,8 +1,8 @@
 """The watchdogs of PyTorch's NCCL backends: which collective timed out on each rank, and how far it had come.
 
 They speak on the victims, then abort them (SIGABRT). The wording is from the source of PyTorch 2.2 to 2.9, of
-its backend nccl2 (2.14), of torchcomms, and from logs that users have published; it was not recorded here,
-since it needs GPUs.
+its backend nccl2 (2.14), of torchcomms, and from logs that users have published. Timeouts, other collectives
+and sizes, and lost peers were recorded with 2.11 (NCCL 2.28.9) on one H200, two ranks over sockets.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _GLOBAL_RANK = re.compile(r"\[rank(\d{1,7})\]:")
 _TIMEOUT = re.compile(
     r"\[Rank \d+\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
     r"OpType=(?P<op>\w+), NumelIn=(?P<into>\d+), NumelOut=(?P<out>\d+)"
+    r"(?:, Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds)?"
 )
 _GROUP = re.compile(r"\[PG (?P<group>[^\]\n]{1,120}?) Rank (?P<member>\d+)\]")
 _STATUS = re.compile(
@@ -204,8 +205,13 @@ def _with_operation(
     if timeout is None:
         return status
     sizes = (int(timeout["into"]), int(timeout["out"]))
+    late_ms = int(timeout["ran"]) - int(timeout["timeout"]) if timeout["ran"] else 0
     return msgspec.structs.replace(
-        status, op=timeout["op"], elements=sizes, where=user_frames.get(status.rank)
+        status,
+        op=timeout["op"],
+        elements=sizes,
+        where=user_frames.get(status.rank),
+        late_s=max(0.0, late_ms / 1000),
     )
 
 

@@ -32,6 +32,9 @@ MAX_LINES_TO_END = 400
 
 An earlier one was caught and logged. Tracebacks of torch's own hook (``[rank1]:``) always count.
 """
+MAX_LINES_TO_TEARDOWN = 12
+"""Lines between an exception and another one that freeing the objects of its process raised: the first may
+add advice, as those of CUDA do."""
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on|from|while)\b|Error in atexit\._run_exitfuncs"
     r"|Task exception was never retrieved"
@@ -60,6 +63,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     all_tracebacks = find_tracebacks(lines)
     quotes_ranks = any(t.rank >= 0 for t in all_tracebacks)
     glimpses: dict[tuple[int, str], Glimpse] = {}
+    hook_ends: dict[int, int] = {}
     for number, traceback in enumerate(all_tracebacks):
         if traceback.type in LAUNCHER_ERRORS or is_launcher_child_error(traceback):
             continue  # a launcher's way to say that a child failed
@@ -68,6 +72,11 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
         if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:
             continue
+        hook_rank = speaker_rank(written[traceback.begin], -1)
+        if by_torch_hook and _is_of_teardown(traceback, hook_ends.get(hook_rank)):
+            continue
+        if by_torch_hook:
+            hook_ends[hook_rank] = traceback.end
         doubt = (
             ""
             if by_torch_hook
@@ -108,6 +117,8 @@ def _reason_to_doubt(
     head = lines[traceback.begin - 1] if traceback.begin else ""
     if _IGNORED.match(head) or (traceback.begin > 1 and _IGNORED.match(lines[traceback.begin - 2])):
         return None
+    if later and _is_ignored_copy(lines, traceback, later[0]):
+        return None
     if _THREAD.match(head):
         return OTHER_THREAD_DOUBT
     traceback_lines = {n for t in later for n in range(t.begin, t.end)}
@@ -138,6 +149,27 @@ def _reason_to_doubt(
     if output:
         return f"more follows it ({output[0][:60]!r}): it was caught, or that was still in a buffer"
     return f"{LOGGED_DOUBT}; nothing follows" if was_logged else ""
+
+
+def _is_of_teardown(traceback: Traceback, earlier_end: int | None) -> bool:
+    """Return True for what a library raised while an exception of the user's code ended its process.
+
+    Python calls the same hook for what C code raises when it frees its objects.
+    """
+    return (
+        traceback.user_frame is None
+        and earlier_end is not None
+        and traceback.begin - earlier_end <= MAX_LINES_TO_TEARDOWN
+    )
+
+
+def _is_ignored_copy(lines: Sequence[str], traceback: Traceback, following: Traceback) -> bool:
+    """Return True if Python ignored the exception: Cython prints it before it says so, and again after."""
+    return (
+        following.begin == traceback.end + 1
+        and _IGNORED.match(lines[traceback.end]) is not None
+        and (following.type, following.message) == (traceback.type, traceback.message)
+    )
 
 
 def _glimpse(

@@ -1,6 +1,6 @@
 """Known messages of NCCL about its host: shared memory, GPUs, drivers, ranks that came twice.
 
-There was no GPU where this was written: every sample is from NCCL's documents and source.
+Most samples are from NCCL's documents and source; what says so was recorded on one H200.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from allaboard.diagnosis.wordings.nccl_network_messages import (
     DEBUG_FIX,
     FIRST_USE_DOUBT,
     NOT_RECORDED,
+    RECORDED,
 )
 from allaboard.facts import Certainty
 
@@ -99,11 +100,12 @@ HOST_MESSAGES = (
         r"(?P<device>\w+)",
         rule="LOG004",
         says="ranks {one} and {two} use one GPU (CUDA device {device})",
-        fix="torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before init; see that no more "
-        "processes are started on a host than it has GPUs",
-        sample="node1:4242:4300 [0] init.cc:889 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 "
-        "both on CUDA device 1000",
-        source=NOT_RECORDED,
+        fix="torch.cuda.set_device(int(os.environ['LOCAL_RANK']))   # in each process, before init; then: "
+        "nvidia-smi -L; echo $LOCAL_RANK $CUDA_VISIBLE_DEVICES: no more processes on a host than it has GPUs",
+        sample="vm:2408:2408 [0] init.cc:904 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 "
+        "both on CUDA "
+        "device 60",
+        source=RECORDED,
     ),
     KnownMessage(
         key=" has already checked in",

@@ -1,6 +1,7 @@
 """Known messages of NCCL about its connections: sockets, InfiniBand, libfabric.
 
-There was no GPU where this was written: every sample is from NCCL's documents and source.
+Most samples are from NCCL's documents and source. What says so was recorded on one H200, with two ranks over
+sockets: no InfiniBand, and no libfabric.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from itertools import starmap
 
 from allaboard.analysis.log_messages import KnownMessage
 
+RECORDED = "recorded with NCCL 2.28.9 (PyTorch 2.11) on one H200, two ranks over sockets"
 NOT_RECORDED = "from NCCL's source and documents, not recorded: it needs GPUs"
 DEBUG_FIX = (
     "run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which "
@@ -44,10 +46,11 @@ _SIZES_DIFFER = KnownMessage(
     "NCCL_DEBUG=INFO), and on all hosts: env | grep NCCL_; the same NCCL on all: its version stands at NCCL "
     "INFO NCCL version",
     proves_not="which rank is wrong",
-    explains=("LOG010",),
+    explains=("LOG001", "LOG010"),
     sample="node1:14508:15205 [0] transport/net_ib.cc:651 NCCL WARN NET/IB : collective mismatch error local "
     "size 348160 remote 32768 addr 7fb47b011000 rkey baa8 seq 5a/5a",
-    source="its wording from the source of NCCL 2.4 to 2.27 (net_ib.cc, net_socket.cc)",
+    source="its wording from the source of NCCL 2.4 to 2.27 (net_ib.cc, net_socket.cc); that of sockets was "
+    "recorded with 2.28.9",
 )
 _MLX5_HOSTS = (
     (r"\bmlx\d: (?!host_unknown)(?P<host>[\w.-]{1,80})", "{host}", "mlx5: node7"),
@@ -140,8 +143,8 @@ NETWORK_MESSAGES = (
     _no_interface(
         "no socket interface found",
         r"(?:Bootstrap|NET/Socket) : no socket interface found",
-        "bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
-        "from the source of NCCL 2.10 to 2.30 (bootstrap.cc)",
+        "bootstrap.cc:114 NCCL WARN Bootstrap : no socket interface found",
+        RECORDED,
     ),
     _no_interface(
         "No usable listening interface found",
@@ -227,9 +230,10 @@ NETWORK_MESSAGES = (
         fix="read the log of the rank on {peer} first: the one that does not write this",
         proves_not="that it began there: it may itself have ended because of another",
         awaits=True,
-        sample="node1:4242:4300 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by "
-        "remote peer node2.local<41000>",
-        source=NOT_RECORDED,
+        sample="vm:1610:1906 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by "
+        "remote peer "
+        "localhost<44804>",
+        source=RECORDED,
     ),
     KnownMessage(
         key="Call to recv from",

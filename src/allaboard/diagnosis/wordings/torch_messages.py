@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import starmap
 
 from allaboard.analysis.log_messages import KnownMessage
+from allaboard.diagnosis.wordings.nccl_id_messages import ID_MESSAGES
 from allaboard.facts import Certainty
 
 OVERDUE_WORDS = "Watchdog caught collective operation timeout"
@@ -227,22 +228,7 @@ MESSAGES = (
         "enqueued collectives.",
         source=_DOCUMENT,
     ),
-    KnownMessage(
-        key="store->get(",
-        pattern=r"\[(?P<waiter>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from "
-        r"\[(?P<rank>\d+)\] via c10d key-value store by key '[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) "
-        r"got error: (?P<why>[^\n]{0,40}[Tt]ime(?:d )?[Oo]ut)",
-        rule="EXIT005",
-        says="rank {waiter} waited for rank {rank}, which was still in its own code or gone, until the "
-        "store's timeout ({why})",
-        fix="read the log of rank {rank}; while it waits, on its host: py-spy dump --pid PID; raise "
-        "init_process_group(timeout=) (Trainer: ddp_timeout), or prepare the data before the job",
-        proves_not="that rank {rank} failed: preparing data for longer than the timeout looks the same",
-        sample="[rank1]: torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
-        "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
-        "error: Socket Timeout",
-        source=_DOCUMENT,
-    ),
+    *ID_MESSAGES,
     KnownMessage(
         key="store->get(",
         pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "

@@ -1,0 +1,1 @@
+"""What messages of NCCL, of its watchdogs and of flight recorders mean together."""
