@@ -114,6 +114,12 @@ FOUND = [
     ("fr_json", "DUMP002", [1]),
     ("fr_order", "DUMP003", [1]),
     ("nccl_timeout", "LOG007", [2]),
+    # On one H200, torch 2.11, NCCL 2.28.9: the recorders' traces beside the logs, cut to their ends.
+    ("nccl_recorder_early", "DUMP002", [1]),
+    ("nccl_recorder_other", "DUMP003", [0, 1]),
+    ("nccl_recorder_shape", "DUMP003", [0, 1]),
+    ("nccl_recorder_kill", "EXIT005", [1]),
+    ("nccl_recorder_oom", "RES001", [1]),
 ]
 
 
@@ -124,6 +130,11 @@ def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list
     assert mine, [f.rule for f in found]
     assert [w.index for w in mine[0].who] == named
     assert all(f.evidence and f.fix for f in found)
+
+
+@pytest.mark.parametrize("sample", [s for s, _, _ in FOUND if s.startswith("nccl_recorder_")])
+def test_traces_and_logs_of_one_fault_give_one_finding(sample: str) -> None:
+    assert len(diagnose_paths([SAMPLES / sample], load_catalogue()).findings) == 1
 
 
 def test_a_rank_of_which_nothing_is_there_is_said_to_be_missing() -> None:
