@@ -60,7 +60,7 @@ def uneven_communicators(states: NcclStates) -> Iterator[UnevenCommunicator]:
             for op, groups in communicator.counts.items()
             if len({g.count for g in groups}) > 1
         )
-        if counts and not _has_gone_on([c for c, _ in seen_states]):
+        if counts and not _has_gone_on(counts, [c for c, _ in seen_states[:-1]]):
             yield UnevenCommunicator(
                 communicator=communicator,
                 counts=tuple(sorted(counts, key=lambda c: c.behind.count - c.ahead.count)),
@@ -70,16 +70,15 @@ def uneven_communicators(states: NcclStates) -> Iterator[UnevenCommunicator]:
             )
 
 
-def _has_gone_on(states: list[NcclCommunicator]) -> bool:
-    """Return True if also those that are behind have launched more since the report before."""
-    if len(states) < 2:
+def _has_gone_on(counts: tuple[UnevenCount, ...], earlier: list[NcclCommunicator]) -> bool:
+    """Return True if also those that are behind have launched more since the last of the earlier reports."""
+    if not earlier:
         return False
-    before, now = (
-        {op: min(g.count for g in groups) for op, groups in state.counts.items() if groups}
-        for state in states[-2:]
+    before = earlier[-1].counts
+    return all(
+        c.behind.count > min((g.count for g in before.get(c.operation, ())), default=c.behind.count)
+        for c in counts
     )
-    uneven = [op for op, groups in states[-1].counts.items() if len({g.count for g in groups}) > 1]
-    return all(now[op] > before.get(op, now[op]) for op in uneven)
 
 
 def _outliers(counts: tuple[UnevenCount, ...]) -> tuple[NcclRank, ...]:

@@ -22,8 +22,8 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"unable to connect to server (?P<host>[\w.:-]{1,255}) at port (?P<port>\d{1,5})",
         "from the other host: nc -vz {host} {port}; getent hosts {host}   # a firewall, or a name that "
-        "leads to "
-        "another network: mpiexec -iface NAME, MPIR_CVAR_CH3_PORT_RANGE=LOW:HIGH (Intel: I_MPI_PORT_RANGE)",
+        "leads to another network: mpiexec -iface NAME, MPIR_CVAR_CH3_PORT_RANGE=LOW:HIGH (Intel: "
+        "I_MPI_PORT_RANGE)",
     ),
     (
         r"unable to get (?:host|IP) address for (?P<host>[\w.-]{1,255})|unable to get local host ?name",
@@ -55,8 +55,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"\btm_\w+\(\) failed",
         "qstat -f $PBS_JOBID | grep exec_host; pbsnodes -l   # a node of the job whose daemon does not "
-        "answer? "
-        "Outside of PBS: mpiexec -bootstrap ssh -f $PBS_NODEFILE",
+        "answer? Outside of PBS: mpiexec -bootstrap ssh -f $PBS_NODEFILE",
     ),
     (
         r"unable to listen on port|port range|PMI port|No port",
@@ -73,10 +72,8 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         r"|request|line|message)"
         r"|PMI_RANK|wire protocol",
         "ldd $(command -v PROGRAM) | grep -iE 'mpi|pmi'; srun --mpi=list   # the launcher must be of the "
-        "MPI "
-        "that the program was built with: MPICH and Intel: srun --mpi=pmi2, Open MPI 4 and 5: --mpi=pmix, "
-        "or "
-        "each MPI's own mpiexec",
+        "MPI that the program was built with: MPICH and Intel: srun --mpi=pmi2, Open MPI 4 and 5: "
+        "--mpi=pmix, or each MPI's own mpiexec",
     ),
     (
         r"(?:hydra_\w*|bstrap_|pmi_)proxy[^\n]{0,40}(?:No such file|not found)",
@@ -95,9 +92,8 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         r"|(?:from|to|of) (?:the )?(?:proxy|proxies|downstream|upstream)\b|launcher returned"
         r"|process manager (?:error|returned)",
         "read the first line above it that a rank or another host wrote: mpiexec only lost its proxy "
-        "there; on "
-        "each host: dmesg -T | grep -iE 'killed process|oom'; mpiexec -verbose -n 2 hostname tells whether "
-        "starting works",
+        "there; on each host: dmesg -T | grep -iE 'killed process|oom'; mpiexec -verbose -n 2 hostname "
+        "tells whether starting works",
     ),
     # Open MPI, PRRTE, PMIx.
     (
@@ -105,8 +101,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         r"|NO-PERMISSIONS"
         r"|server rendezvous|rendezvous file|orte_tmpdir_base|prte_tmpdir",
         "df -h /tmp; ls -ld /tmp $TMPDIR /tmp/ompi.* /tmp/prte.*   # on every host: room, permission, "
-        "folders left "
-        "by an earlier run, a path shorter than 90 characters: export TMPDIR=/tmp",
+        "folders left by an earlier run, a path shorter than 90 characters: export TMPDIR=/tmp",
     ),
     (
         r"PMIX ERROR: (?:OUT-OF-RESOURCE|UNPACK|BAD-PARAM|NOT-SUPPORTED|ERROR|PACK-MISMATCH|UNKNOWN-DATA"
@@ -118,8 +113,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"PMIX ERROR|PMIx_\w+ (?:failed|returned)|pmix\w* (?:init|server)\w* failed",
         "ompi_info | grep -iE 'pmix|prrte'; env | grep -E 'PMIX_|OMPI_MCA_|PRTE_'   # on every host: one "
-        "version, "
-        "and no variables of an outer job (unset them for an inner mpirun); df -h /tmp",
+        "version, and no variables of an outer job (unset them for an inner mpirun); df -h /tmp",
     ),
     (
         r"ORTE_ERROR_LOG: Data unpack|Data unpack (?:had|would)|daemon[^\n]{0,60}version",
@@ -129,8 +123,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"launching agents?|plm_(?:ssh|rsh)_agent",
         "command -v ssh rsh srun   # install openssh-client where mpirun runs, or --mca plm_rsh_agent "
-        "PROGRAM "
-        "(PRRTE: --prtemca plm_ssh_agent)",
+        "PROGRAM (PRRTE: --prtemca plm_ssh_agent)",
     ),
     (
         r"\b(?:prted|orted)\b|(?:ORTE|PRTE|prterun|mpirun|prte) was unable to reliably start"
@@ -138,25 +131,22 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         f"{_SSH}'command -v prted orted; ldconfig -p | grep -c libmpi'; done   # without a password and "
         f"without "
         "a login shell on each; then mpirun --prefix FOLDER; between them no firewall: --mca "
-        "oob_tcp_if_include "
-        "NETWORK/BITS",
+        "oob_tcp_if_include NETWORK/BITS",
     ),
     (
         r"[Cc]omponent[^\n]{0,60}(?:not found|could not be|unable)|unable to open mca_|MCA (?:parameter"
         r"|variable)"
         r"|framework[^\n]{0,60}not (?:be )?found",
-        "ompi_info | grep MCA; env | grep -E 'OMPI_MCA|PRTE_MCA|PMIX_MCA'; cat ~/.openmpi/mca-params.conf  "
-        " # does "
-        "this build have that component? Open MPI 5 took several away (btl vader is sm, oob and plm are "
-        "PRRTE's)",
+        "ompi_info | grep MCA; env | grep -E 'OMPI_MCA|PRTE_MCA|PMIX_MCA'; cat "
+        "~/.openmpi/mca-params.conf   # does this build have that component? Open MPI 5 took several "
+        "away (btl vader is sm, oob and plm are PRRTE's)",
     ),
     (
         r"(?:mapping|map-by|rank-by|bind-to|binding|cpu[- ]list|processing elements|ppr\b"
         r"|overload)[^\n]{0,200}"
         r"(?:not|invalid|fail|unable|conflict|unknown|more)",
         "lscpu | head; mpirun --display map,bind,allocation -n 2 hostname   # what the host has against "
-        "what was "
-        "asked for; for one run: --bind-to none --map-by slot",
+        "what was asked for; for one run: --bind-to none --map-by slot",
     ),
 )
 """Words of the launchers' errors, and what to type; more special rows come first."""

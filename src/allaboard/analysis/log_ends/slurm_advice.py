@@ -10,9 +10,8 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"[Mm]unge (?:encode|decode) failed: (?:Failed to (?:access|connect)|Socket|Munged? communication)"
         r"|munge\.socket|If munged is up",
-        "on the host that wrote it: systemctl status munge; ls -l /run/munge; munge -n | unmunge   # start "
-        "it "
-        "there: systemctl restart munge; in a container: mount /run/munge of its host",
+        "on the host that wrote it: systemctl status munge; ls -l /run/munge; munge -n | unmunge   # "
+        "start it there: systemctl restart munge; in a container: mount /run/munge of its host",
     ),
     (
         r"(?:Expired|Rewound|Replayed) credential|credential (?:has )?expired|cred_expire",
@@ -35,38 +34,35 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Zero Bytes were transmitted or received",
-        "munge -n | ssh CONTROLLER unmunge; sinfo -V; ssh CONTROLLER tail -20 /var/log/slurm/slurmctld.log "
-        "  "
-        "# it closed the connection: munge's key or clock differs, or the versions do; its log says which",
+        "munge -n | ssh CONTROLLER unmunge; sinfo -V; ssh CONTROLLER tail -20 "
+        "/var/log/slurm/slurmctld.log   # it closed the connection: munge's key or clock differs, or the "
+        "versions do; its log says which",
     ),
     (
         r"[Ii]ncompatible versions? of client|protocol[_ ]version \d+ not supported"
         r"|Incompatible versions of client and server",
         "sinfo -V; ssh NODE slurmd -V; ssh CONTROLLER slurmctld -V   # daemons may be at most three "
-        "releases "
-        "older than slurmctld, and never newer: upgrade slurmdbd, then slurmctld, then slurmd",
+        "releases older than slurmctld, and never newer: upgrade slurmdbd, then slurmctld, then slurmd",
     ),
     # The controller.
     (
         r"Unable to (?:register|contact slurm controller|establish controller)|Unable to contact slurm"
         r"|slurm_\w+: Unable to contact|[Cc]an't contact (?:the )?slurmctld|Error talking to slurmctld",
         "scontrol ping; nc -vz CONTROLLER 6817; ssh CONTROLLER systemctl status slurmctld   # CONTROLLER "
-        "is "
-        "SlurmctldHost in slurm.conf; then a firewall, or a name that this host resolves otherwise: getent "
-        "hosts CONTROLLER",
+        "is SlurmctldHost in slurm.conf; then a firewall, or a name that this host resolves otherwise: "
+        "getent hosts CONTROLLER",
     ),
     (
         r"establish a configuration source|fetch_config|resolve_ctls|failed to load configs?\b",
         "ls -l /etc/slurm/slurm.conf; slurmd --conf-server CONTROLLER:6817 -D -vv   # neither a file nor "
-        "the "
-        "controller gave the configuration: getent hosts CONTROLLER, dig +short -t srv _slurmctld._tcp",
+        "the controller gave the configuration: getent hosts CONTROLLER, dig +short -t srv "
+        "_slurmctld._tcp",
     ),
     (
         r"(?:StateSaveLocation|CLUSTER (?:NAME|ID) MISMATCH|Can ?not recover \w+ state"
         r"|Incomplete [\w ]{1,30} (?:save|checkpoint|state) file|state save loc)",
-        "ls -ld $(scontrol show config | awk '/StateSaveLocation/ {{print $3}}'); df -h   # SlurmUser must "
-        "be "
-        "able to write there; after a change of ClusterName remove only its file clustername",
+        "ls -ld $(scontrol show config | awk '/StateSaveLocation/ {{print $3}}'); df -h   # SlurmUser "
+        "must be able to write there; after a change of ClusterName remove only its file clustername",
     ),
     (
         r"registered cluster|update cluster|persist_init",
@@ -82,14 +78,12 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"[Jj]ob array specification",
         "scontrol show config | grep MaxArraySize   # --array may hold no larger number than that less "
-        "one: "
-        "several smaller arrays, with % for how many run at a time",
+        "one: several smaller arrays, with % for how many run at a time",
     ),
     (
         r"slurmdbd|accounting_storage|DBD_\w+|slurm_persist_conn|assoc_mgr",
-        "sacctmgr ping; systemctl status slurmdbd mariadb; nc -vz DBD_HOST 6819   # AccountingStorageHost "
-        "in "
-        "slurm.conf; does the cluster stand in: sacctmgr show cluster",
+        "sacctmgr ping; systemctl status slurmdbd mariadb; nc -vz DBD_HOST 6819   # "
+        "AccountingStorageHost in slurm.conf; does the cluster stand in: sacctmgr show cluster",
     ),
     (
         r"[Uu]nable to (?:bind|open) listen(?:ing)? (?:port|socket)|slurm_init_msg_engine\w*|SrunPortRange",
@@ -100,9 +94,8 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"pyxis[^\n]{0,40}: mkdir: [^\n]{0,40}[`'\"](?P<path>/[\w./@%+=-]*)",
         "ls -ld {path} $(dirname {path}); df -h {path}   # on that node, as the user: ENROOT_CACHE_PATH, "
-        "ENROOT_DATA_PATH and ENROOT_RUNTIME_PATH (/etc/enroot/enroot.conf) must be folders that each user "
-        "may "
-        "write to",
+        "ENROOT_DATA_PATH and ENROOT_RUNTIME_PATH (/etc/enroot/enroot.conf) must be folders that each "
+        "user may write to",
     ),
     # A node.
     (
@@ -110,17 +103,16 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
         + _NODE
         + r"|slurmd registered on unknown node|[Ii]nvalid node name",
         "hostname -s; grep -E '^NodeName' /etc/slurm/slurm.conf   # this name must be among them "
-        "(NodeName, "
-        "or NodeHostname=), in the same file on all hosts: scontrol reconfigure; for a test slurmd -D -N "
-        "NAME",
+        "(NodeName, or NodeHostname=), in the same file on all hosts: scontrol reconfigure; for a test "
+        "slurmd -D -N NAME",
     ),
     (
         r"(?:configuration|Config) differs from hardware|[Ll]ow (?:RealMemory|socket|TmpDisk|CPUs"
         r"|\w+_memory)"
         r"|different slurm\.conf|Setting node \S+ state to INVAL|has low \w+",
-        "slurmd -C   # on that node: copy its line to NodeName= in slurm.conf (a RealMemory somewhat below "
-        "it), "
-        "the same file on all hosts; then scontrol reconfigure; scontrol update NodeName=NODE State=RESUME",
+        "slurmd -C   # on that node: copy its line to NodeName= in slurm.conf (a RealMemory somewhat "
+        "below it), the same file on all hosts; then scontrol reconfigure; scontrol update NodeName=NODE "
+        "State=RESUME",
     ),
     (
         r"gres/gpu\b[^\n]{0,40}(?:count|type|found|mismatch|lower|changed)|gres\.conf|AutoDetect"
@@ -144,10 +136,8 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"Kill task failed|NOT ENDING WITH SIGNALS|[Uu]nkillable|timed out waiting for \S+ to complete",
         "ps -eo pid,stat,wchan:32,cmd | awk '$2 ~ /D/'; dmesg -T | tail -40   # on that node: what is in "
-        "state "
-        "D waits for a disk, a shared file system or the GPU's driver; mend that or reboot it; then "
-        "scontrol "
-        "update NodeName=NODE State=RESUME",
+        "state D waits for a disk, a shared file system or the GPU's driver; mend that or reboot it; "
+        "then scontrol update NodeName=NODE State=RESUME",
     ),
     (
         r"[Pp]rolog\w*[^\n]{0,60}(?:fail|error|timed|exit|status|killed)|[Ee]pilog\w*[^\n]{0,60}(?:fail"
@@ -159,22 +149,19 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"[Hh]ealth_?[Cc]heck|HealthCheckProgram",
         "scontrol show config | grep HealthCheckProgram   # run it by hand on that node: its output says "
-        "what "
-        "it found; then scontrol update NodeName=NODE State=RESUME",
+        "what it found; then scontrol update NodeName=NODE State=RESUME",
     ),
     (
         r"power_save|ResumeProgram|ResumeTimeout|power(?:ing)? up|PowerAction|resume_timeout",
-        "sinfo -R; scontrol show node NODE; scontrol show config | grep -iE 'resume|suspend'   # the cloud "
-        "did "
-        "not bring the node up in time: the log of ResumeProgram says why (capacity, quota); raise "
-        "ResumeTimeout",
+        "sinfo -R; scontrol show node NODE; scontrol show config | grep -iE 'resume|suspend'   # the "
+        "cloud did not bring the node up in time: the log of ResumeProgram says why (capacity, quota); "
+        "raise ResumeTimeout",
     ),
     # What starts and confines a step.
     (
         r"exceeded (?:job |step |virtual )*memory limit|Exceeded job memory limit",
-        "sacct -j JOB -o JobID,MaxRSS,ReqMem,State   # ask for more (--mem, --mem-per-cpu), or need less: "
-        "fewer "
-        "DataLoader workers, smaller batches",
+        "sacct -j JOB -o JobID,MaxRSS,ReqMem,State   # ask for more (--mem, --mem-per-cpu), or need "
+        "less: fewer DataLoader workers, smaller batches",
     ),
     (
         r"\bcgroup\b[^\n]{0,160}(?:[Uu]nable|cannot|[Cc]an't|[Ff]ail|not |No such|[Uu]nknown|error)"
@@ -197,61 +184,53 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"[Cc]ould not open (?:std(?:in|out|err)|output|error) file [`'\"]?(?P<path>/[\w./@%+=-]*)",
-        "mkdir -p $(dirname {path}); ls -ld $(dirname {path}); findmnt -T {path}   # on the first node, as "
-        "the "
-        "user: Slurm makes no folder for --output and --error, and the job ends without a log",
+        "mkdir -p $(dirname {path}); ls -ld $(dirname {path}); findmnt -T {path}   # on the first node, "
+        "as the user: Slurm makes no folder for --output and --error, and the job ends without a log",
     ),
     (
         r"slurmstepd(?: failed| file|:? .{0,20}No such)|_forkexec_slurmstepd|exec of slurmstepd"
         r"|init slurmstepd"
         r"|send_slurmd_conf|Failed to (?:read|invoke) [\w. ]{1,40} (?:from slurmd|plugin)",
         "journalctl -u slurmd -n 80; ls -l $(dirname $(command -v slurmd))/slurmstepd; ldd $(command -v "
-        "slurmd)  "
-        " # on that node: its own log says why slurmstepd did not start: a plugin, cgroups, no room in "
-        "SlurmdSpoolDir",
+        "slurmd)   # on that node: its own log says why slurmstepd did not start: a plugin, cgroups, no "
+        "room in SlurmdSpoolDir",
     ),
     (
         r"mpi/pmix|pmixp_\w+|mpi_pmix|PMIx[^\n]{0,40}plugin|MPI plugin|mpi/pmi2|MPI: \w",
         "srun --mpi=list; ldd $(command -v PROGRAM) | grep -i pmi; ls $(scontrol show config | awk "
         "'/PluginDir/ {{print $3}}') | grep mpi_   # take the one that the program's MPI was built with: "
-        "srun "
-        "--mpi=pmix; it must be there on every node",
+        "srun --mpi=pmix; it must be there on every node",
     ),
     (
         r"(?:cannot|can't|[Cc]ouldn't|[Uu]nable to|[Ff]ailed to|incompatible)[^\n]{0,60}\bplugins?\b"
         r"|plugin_load\w*"
         r"|plugstack|\bspank\b|cannot create \S+ context for",
         "ls $(scontrol show config | awk '/PluginDir/ {{print $3}}'); sinfo -V; slurmd -V   # plugins, "
-        "daemons "
-        "and commands must be of one build; an optional one: out of plugstack.conf or slurm.conf, then "
-        "scontrol reconfigure",
+        "daemons and commands must be of one build; an optional one: out of plugstack.conf or "
+        "slurm.conf, then scontrol reconfigure",
     ),
     (
         r"Failed to (?:validate job spec|ensure --)|Not enough gres to bind"
         r"|gpus[-_]per[-_]\w+[^\n]{0,60}(?:must|multiple)",
         "compare --gpus, --gpus-per-node, --gpus-per-task, --ntasks and --ntasks-per-node: each must "
-        "follow "
-        "from the others; simplest are --nodes, --gpus-per-node and --ntasks-per-node; scontrol show node "
-        "NODE | grep -i gres",
+        "follow from the others; simplest are --nodes, --gpus-per-node and --ntasks-per-node; scontrol "
+        "show node NODE | grep -i gres",
     ),
     (
         r"Timed out waiting for job step to complete|Error waiting on condition in \w*step",
-        "squeue -s -j JOB; scontrol show step JOB.STEP   # a process of the step does not end: ssh to its "
-        "node, "
-        "ps -eo pid,stat,cmd | awk '$2 ~ /D/'; what ended the step stands above in this log",
+        "squeue -s -j JOB; scontrol show step JOB.STEP   # a process of the step does not end: ssh to "
+        "its node, ps -eo pid,stat,cmd | awk '$2 ~ /D/'; what ended the step stands above in this log",
     ),
     (
         r"SlurmdSpoolDir|slurmd spool|SLURMD_SPOOL",
-        "df -h $(scontrol show config | awk '/SlurmdSpoolDir/ {{print $3}}'); ls -ld /var/spool/slurm*   # "
-        "on "
-        "that node: it must exist, have room, and be root's",
+        "df -h $(scontrol show config | awk '/SlurmdSpoolDir/ {{print $3}}'); ls -ld /var/spool/slurm*   "
+        "# on that node: it must exist, have room, and be root's",
     ),
     (
         r"slurm_(?:receive|send|open|msg)\w*|\bslurmctld\b[^\n]{0,80}(?:refused|timed out)|conmgr_\w+"
         r"|slurm_\w+_msgs?\b",
         "scontrol ping; sdiag | head -20; nc -vz HOST PORT   # HOST and PORT that it names: slurmctld "
-        "6817, "
-        "slurmd 6818, srun any: is the daemon there up, is its port open between the nodes?",
+        "6817, slurmd 6818, srun any: is the daemon there up, is its port open between the nodes?",
     ),
 )
 """Words of Slurm's own errors, and what an administrator or a user types; more special rows come first."""

@@ -88,9 +88,8 @@ def memory_fix(report: GpuMemoryReport | None) -> str:
         pids = ",".join(str(pid) for pid, _ in report.holders[:8])
         return (
             f"ps -o pid,user,etime,args -p {pids}   # on that host (outside of its container): they hold the "
-            "memory that was lacking: another rank on the same GPU (LOCAL_RANK, "
-            "CUDA_VISIBLE_DEVICES), another "
-            "job, or a run that did not end"
+            "memory that was lacking: another rank on the same GPU (LOCAL_RANK, CUDA_VISIBLE_DEVICES), "
+            "another job, or a run that did not end"
         )
     return ""
 
