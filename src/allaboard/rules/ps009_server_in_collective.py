@@ -23,18 +23,24 @@ from allaboard.analysis.parameter_servers import (
     is_collective_beside_servers,
     task_name,
 )
+from allaboard.analysis.roll_call.job_partition import SETTLE_S
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.outcome import Retry
-from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
+from allaboard.facts.samples import NOW, ps_member, sample_declaration, sample_job, sample_member
 
-SETTLE_S = 1.0
-"""Seconds in which the other workers reach the same place, so that they are reported together."""
+LAST_LOOK_S = 1.0
+"""Seconds after the last arrival in which others of whom nothing is known yet may be seen for the first
+time."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     blocked = [m for m in view.alive if is_collective_beside_servers(m) and m.step == 0]
-    if not blocked or view.now - max(m.phase_since for m in blocked) < SETTLE_S:
+    if not blocked:
+        return
+    # The workers are reported together: one may import TensorFlow seconds longer than another.
+    settle_s = SETTLE_S if any(_may_follow(m) for m in view.alive) else LAST_LOOK_S
+    if view.now - max(m.phase_since for m in blocked) < settle_s:
         return
     declaration = blocked[0].declared
     assert declaration is not None
@@ -55,6 +61,11 @@ def check(view: JobView) -> Iterator[Claim]:
         "ParameterServerStrategy",
         certainty=Certainty.LIKELY,
     )
+
+
+def _may_follow(member: Member) -> bool:
+    """Return True if a member is on its way to the place where the others are blocked."""
+    return member.in_user_code and member.declared is None and not member.launcher
 
 
 def _declaring(*tasks: str, call: str = COLLECTIVE_STRATEGY) -> dict[str, object]:
@@ -79,8 +90,22 @@ RULE = Rule(
             "worker 0, worker 1 create a MultiWorkerMirroredStrategy, but the cluster lists ps 0, which "
             "never joins it",
         ),
+        "one of them has not come for long": (
+            sample_job(
+                sample_member(0, **_declaring("worker:0", "worker:1", "ps:0")),
+                sample_member(1, phase=Phase.IMPORTED, step=0, declared=None),
+            ),
+            "worker 0 creates a MultiWorkerMirroredStrategy, but the cluster lists ps 0, which never joins "
+            "it",
+        ),
     },
     silent_on={
+        "another one still imports TensorFlow, and may be in the same place soon": sample_job(
+            sample_member(
+                0, **(_declaring("worker:0", "worker:1", "ps:0") | {"phase_since": NOW - 2.0})
+            ),
+            sample_member(1, phase=Phase.IMPORTING, step=0, declared=None),
+        ),
         "the cluster lists only workers": sample_job(
             sample_member(0, **_declaring("worker:0", "worker:1"))
         ),
