@@ -3,7 +3,6 @@ subjects."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -27,6 +26,7 @@ from allaboard.facts import (
     Problem,
     ScriptFacts,
 )
+from allaboard.late_pattern import compile_late
 from allaboard.plugins import Broken, Plugin, plugins
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from allaboard.formats.shell.script import Process, Script
 
 
-_STARTS_SEVERAL = re.compile(
+_STARTS_SEVERAL = compile_late(
     r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|sbatch|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|horovodrun|prterun)\b"
     r"|torch\.distributed\.(?:run|launch)\b|\b(?:docker|podman) run\b"
 )

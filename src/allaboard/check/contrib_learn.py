@@ -6,15 +6,15 @@ for ``local``, and calls its chief ``master``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from allaboard.facts import ConfigFacts, Material, Origin, Problem, ScriptFacts
+from allaboard.late_pattern import compile_late
 
 CONTRIB_LEARN = "tf.contrib.learn"
-_USE = re.compile(r"\bcontrib\.learn\b.*|\bcontrib import learn\b.*")
+_USE = compile_late(r"\bcontrib\.learn\b.*|\bcontrib import learn\b.*")
 
 
 def read_as_contrib_learn(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
 import msgspec
 
 from allaboard.facts import ScriptFacts
+from allaboard.late_pattern import compile_late
 
 MAX_SIBLINGS = 64
 """Scripts beyond which nobody writes one for each member."""
-_JOINS_WITH_RANK = re.compile(
+_JOINS_WITH_RANK = compile_late(
     r"init_process_group|distributed\.initialize|train\.Server|ClusterResolver|environ.*RANK"
 )
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import msgspec
 
 from allaboard.facts.bounds import Measure, Whole
+from allaboard.late_pattern import compile_late
 
 _PROBE = "/allaboard/probe/"
 AUTOGRAPH = "/__autograph_generated_file"
@@ -16,7 +17,7 @@ _COMPILED = ("<eval_with_key>", "torchinductor_")
 """In the path of what torch.compile writes: a graph's own name for its code, and the folder of its compiler.
 """
 
-_INSTALLED = re.compile(
+_INSTALLED = compile_late(
     r"/(?:site|dist)-packages/|/bin/(?:torchrun|accelerate|deepspeed|horovodrun|ray)$"
     r"|\.(?:egg|zip|whl|pex|par)/|/(?:_vendor|vendored|third_party|third-party)/"
     # Source trees of the frameworks, which are used without an installation.
@@ -29,7 +30,7 @@ _INSTALLED = re.compile(
     re.IGNORECASE,
 )
 """In the path of a library: installed, in an archive, or copied into a project."""
-_STANDARD_LIBRARY = re.compile(
+_STANDARD_LIBRARY = compile_late(
     r"/lib(?:64)?/python\d[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
     r"|/(?:python\d[\d.]*|(?:ana|mini)conda\d?|miniforge\d?|mambaforge|envs/[^/]+|program files/[^/]+)"
     r"/lib/(?!(?:python[^/]*/)?(?:site|dist)-packages/)",

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from allaboard.formats.secret_names import REDACTED, is_password
+from allaboard.late_pattern import compile_late
 
-_NUMBERS = re.compile(r"[\d.:]*\Z")
+_NUMBERS = compile_late(r"[\d.:]*\Z")
 
 
 class Client(NamedTuple):
@@ -49,7 +50,7 @@ CLIENTS = (
 )  # fmt: skip
 CLIENT_OF = {program: client for client in CLIENTS for program in client.programs}
 _PROGRAMS = "|".join(sorted(map(re.escape, CLIENT_OF), key=len, reverse=True))
-_STEP = re.compile(
+_STEP = compile_late(
     r"(?P<end>[\n|;&]+)"
     rf"|(?<![\w.-])(?P<program>{_PROGRAMS})(?![\w.-])"
     r"|(?<![\w.-])(?P<verb>login)(?![\w.-])"

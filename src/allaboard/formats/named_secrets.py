@@ -18,50 +18,51 @@ from allaboard.formats.secret_names import (
     is_secret_name,
     is_secret_value,
 )
+from allaboard.late_pattern import compile_late
 
 MAX_NAME_LENGTH = 64
 """Characters of a name that are looked at on either side of its telling part."""
 MAX_LIST_LENGTH = 4096
 """Characters of a list that is removed as a whole."""
 # (?>…) and *+ (Python 3.11): what has matched is not tried again in shorter pieces.
-_ANCHOR = re.compile(
+_ANCHOR = compile_late(
     rf"{KEYWORD}[\w.-]{{0,{MAX_NAME_LENGTH}}}+"
     r"(?:(?P<mark>\\?[\"']?\s{0,16}(?::\s?(?:str|bytes|SecretStr|Any)\s?(?==))?"
     r"(?:={1,2}|:|%3[ad])[ \t]{0,32})"
     r"|(?P<pair>[\"']\s{0,8},\s{0,8}(?=[\"']))|(?P<blank>\s{1,16}))",
     re.I,
 )
-_QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.)*+\'')
-_ESCAPED = re.compile(r'\\"[^"\\\n]*+\\"')
-_CUT_OFF = re.compile(r"[\"'][^\"'\\\n}\]]++$|[\"'][^\s\"'\\,;)\]}]++", re.M)
+_QUOTED = compile_late(r'"(?:[^"\\\n]|\\.)*+"|\'(?:[^\'\\\n]|\\.)*+\'')
+_ESCAPED = compile_late(r'\\"[^"\\\n]*+\\"')
+_CUT_OFF = compile_late(r"[\"'][^\"'\\\n}\]]++$|[\"'][^\s\"'\\,;)\]}]++", re.M)
 """Matches a value whose second quote is missing: up to the end of the line, or of the word."""
-_SCHEME = re.compile(r"(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)\s{1,8}[^\s\"'\\]+", re.I)
-_BLOCK = re.compile(r"[|>][-+]?\n[ \t]{1,64}\S[^\n]*")
-_ITEMS = re.compile(r"[ \t]*+(?:#[^\n]{0,200})?(?:\n[ \t]{0,64}-[ \t]{1,8}[^\n]+)+")
-_ITEM = re.compile(r"(\n[ \t]*-[ \t]+)[^\n]+")
-_NEXT_LINE = re.compile(r"\n[ \t]{0,64}(?=[\"'{\[])")
-_MAPPING = re.compile(r"\{(?:[^{}]|\{[^{}]{0,512}\}){0,2048}+\}")
-_MAPPING_VALUE = re.compile(
+_SCHEME = compile_late(r"(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)\s{1,8}[^\s\"'\\]+", re.I)
+_BLOCK = compile_late(r"[|>][-+]?\n[ \t]{1,64}\S[^\n]*")
+_ITEMS = compile_late(r"[ \t]*+(?:#[^\n]{0,200})?(?:\n[ \t]{0,64}-[ \t]{1,8}[^\n]+)+")
+_ITEM = compile_late(r"(\n[ \t]*-[ \t]+)[^\n]+")
+_NEXT_LINE = compile_late(r"\n[ \t]{0,64}(?=[\"'{\[])")
+_MAPPING = compile_late(r"\{(?:[^{}]|\{[^{}]{0,512}\}){0,2048}+\}")
+_MAPPING_VALUE = compile_late(
     r"""(?P<head>[:=]\s{0,16})(?!\s{0,16}[-0-9.]+\s{0,16}[,}]|\s{0,16}(?:true|false|null|None)\b)"""
     r"""(?P<value>\\"[^"\\]*+\\"|"(?:[^"\\]|\\.)*+"|\'(?:[^\'\\]|\\.)*+\'|[^\s{}"\',\\][^\s{}"\',\\]*+)"""
 )
 """Matches the values in a mapping; numbers are no secret by their form."""
-_NUMBERS = re.compile(r"\[[\d\s,.-]*+\]\Z")
-_WORD = re.compile(r"[^\s,;&\"'}})\]]+")
-_FLAG_VALUE = re.compile(r"[^\s\"'\\-][^\s\"'\\]*")
-_PROSE_NAME = re.compile(
+_NUMBERS = compile_late(r"\[[\d\s,.-]*+\]\Z")
+_WORD = compile_late(r"[^\s,;&\"'}})\]]+")
+_FLAG_VALUE = compile_late(r"[^\s\"'\\-][^\s\"'\\]*")
+_PROSE_NAME = compile_late(
     r"(?:passw(?:or)?d|passphrase|passcode|api[ _-]?(?:key|token)|access[ _-]?(?:key|token)"
     r"|secret[ _-](?:access[ _-])?key|auth[ _-]?token)\Z",
     re.I,
 )
-_TOKEN_NAME = re.compile(r"(?:token|secret)\Z", re.I)
-_PROSE_VALUE = re.compile(
+_TOKEN_NAME = compile_late(r"(?:token|secret)\Z", re.I)
+_PROSE_VALUE = compile_late(
     r"(?:(?:is|was|are|will be|set to|changed to)\s{1,8}:?\s{0,8})?"
     r"(?:(?P<q>[\"'`])(?P<quoted>[^\s\"'`\\]{4,256})(?P=q)|(?P<word>[^\s\"'`\\]{4,256}))"
 )
 _SENTENCE_END = ".,;:)"
-_SENTENCE = re.compile(r"[a-z]+[ ][\w(]")
-NAME_AND_VALUE = re.compile(
+_SENTENCE = compile_late(r"[a-z]+[ ][\w(]")
+NAME_AND_VALUE = compile_late(
     r"""(?P<q>\\?["\']?)\bname(?P=q)\s{0,8}:\s{0,8}\\?["\']?(?P<name>[\w.-]{1,128}+)\\?["\']?"""
     r"""\s{0,64},?\s{0,64}(?P=q)value(?P=q)\s{0,8}:\s{0,8}(?=\S)""",
     re.I,

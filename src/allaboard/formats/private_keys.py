@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from allaboard.late_pattern import compile_late
 
 MAX_KEY_LENGTH = 20_000
 """Characters of a key in PEM; one of 16,384 bits has 13,000."""
-BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+BEGIN = compile_late(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 """Matches the first line of a private key."""
-_END = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
-_SAME_LINE = re.compile(
+_END = compile_late(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+_SAME_LINE = compile_late(
     r"(?:\\+[nr]|[A-Za-z0-9+/=_-]|[ \t]+(?=[A-Za-z0-9+/=]{40}))*(?:[ \t\r]*(?=\n|\Z))?"
 )
 r"""Matches what may follow on the same line: a key whose line ends are written as \\n, or are blanks."""
-_LINE = re.compile(
+_LINE = compile_late(
     r"[ \t]*(?:[A-Za-z0-9+/=_-]+|(?:Proc-Type|DEK-Info|Version|Comment): [^\n]*"
     r"|\S{1,40}[ \t]+[A-Za-z0-9+/=]{16,}|[^\n]*[ \t][A-Za-z0-9+/=]{40,})?[ \t\r]*(?:\n|\Z)"
 )

@@ -27,38 +27,39 @@ from allaboard.formats.secret_names import (
     is_secret_value,
 )
 from allaboard.formats.token_forms import redact_forms
+from allaboard.late_pattern import compile_late
 
 MIN_SECRET_LENGTH = 6
 """Characters below which a value is not searched for elsewhere: it would remove half of every word."""
-_URL_USER = re.compile(
+_URL_USER = compile_late(
     r"://(?:[^\s/@:\"'<>]{0,256}+:(?!\d+/)[^\s@\"'<>]{1,256}+@|[^\s/@\"'<>]{1,256}+@)+", re.I
 )
 """Matches up to the last @ of the address: a password may contain one, and several servers may be listed."""
-_BARE_USER = re.compile(
+_BARE_USER = compile_late(
     r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""", re.M
 )
 """Matches NAME:PASSWORD@HOST without a scheme, with or without a port, as a rendezvous endpoint is given."""
-_COOKIE = re.compile(
+_COOKIE = compile_late(
     r"""(?P<head>\bcookie\\?["']?\s{0,8}:\s{0,8}\\?["']?)(?!\(redacted)[^\s"'\\][^\n"'\\]*+""", re.I
 )
 """Matches a header with all of its cookies."""
-_NETRC = re.compile(r"(?P<head>\blogin\s{1,8}\S{1,256}+\s{1,8}password\s{1,8})(?!\(redacted)\S+")
-_BEARER = re.compile(
+_NETRC = compile_late(r"(?P<head>\blogin\s{1,8}\S{1,256}+\s{1,8}password\s{1,8})(?!\(redacted)\S+")
+_BEARER = compile_late(
     r"(?P<head>\b(?:Bearer|Basic)\s{1,8})(?=\S{0,256}[\d_=]|\S{0,256}[a-z][A-Z])[A-Za-z0-9._~+/=-]{8,}"
 )
-_SIGNED_URL = re.compile(
+_SIGNED_URL = compile_late(
     r"(?P<head>(?:[?&;]|\\u0026)(?:X-(?:Amz|Goog)-Signature|signature|sig)="
     r"|\bX-(?:Amz|Goog)-Signature[=:]\s{0,8}|\bSignature=(?=[0-9a-f]{32}))(?!\(redacted)[^\s&\"'<>\\,;]+",
     re.I,
 )
 """Matches signed addresses of object stores: whoever has the signature can read there."""
-_USER_PASSWORD = re.compile(
+_USER_PASSWORD = compile_late(
     r"""(?P<head>(?:(?<![a-z])user(?:name|pwd)?\\?["\']?\s{0,8}[=:]\s{0,8}|--(?:proxy-)?user(?:pwd)?["',\s=]{1,8})"""
     r"""\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?!\d{1,20}(?![\w.-])|password\b|\(redacted)[^\s:/"\',;&\\]+""",
     re.I,
 )
 """Matches NAME:PASSWORD where a user is expected."""
-_BLANK_FLAG = re.compile(r"-(?P<letter>[A-Za-z])(?P<value>.+)", re.S)
+_BLANK_FLAG = compile_late(r"-(?P<letter>[A-Za-z])(?P<value>.+)", re.S)
 Count = Callable[[str], None]
 NAMED, CLIENTS, ADDRESSES, HEADERS, FORMS, KEYS, KNOWN = (
     "values of names such as password, token or key",

@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from allaboard.late_pattern import compile_late
+
 Value = TypeVar("Value")
 _NAMES = (
     rb"(?:token|secret|pass|pwd?|cred|webhook|auth|cookie|jwt|string|key)[\w.-]{0,64}"
@@ -17,7 +19,7 @@ _FORMS = (
     rb"|dckr_|hv[sb]\.|r8_|nvapi-|wandb|eyJ|hooks\.slack|discord)"
 )
 _CLIENTS = rb"(?<=[\s\"'\x1f])-(?:[pauUPw])\b|-(?:p|u)[^\s\"'-]{4}|user"
-_LOOKS_SECRET = re.compile(
+_LOOKS_SECRET = compile_late(
     rb"|".join(
         [
             _NAMES,

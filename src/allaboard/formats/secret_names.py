@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from allaboard.late_pattern import compile_late
+
 SECRET_FLAGS = frozenset(["--notify", "--heartbeat-url", "--on-finding", "--otlp"])
 """Options of allaboard whose values are secrets: whoever knows the URL of a chat, a pager or a monitor may
 write there; a command may contain a password."""
@@ -31,33 +33,33 @@ KEYWORD_HINTS = (
     *("connection", "api"),
 )
 """One of these is in every text that `KEYWORD` matches, in lower case."""
-_NAME = re.compile(rf"[\w.-]*?{KEYWORD}[\w.-]*", re.I)
-_WEAK_NAME = re.compile(
+_NAME = compile_late(rf"[\w.-]*?{KEYWORD}[\w.-]*", re.I)
+_WEAK_NAME = compile_late(
     r"(?:(?:store|cache|dict|sort|primary|foreign|partition|public|group|barrier|state|lookup|hash|map"
     r"|tensor|param\w*|kv)[_.-]?)?keys?",
     re.I,
 )
 """Matches names that are more often those of a dictionary's or a store's key: only a random value counts."""
-_DESCRIPTIVE_NAME = re.compile(
+_DESCRIPTIVE_NAME = compile_late(
     r".*[_.-]?(?:file|path|dir|folder|name|type|size|len|length|count|ttl|timeout)", re.I
 )
 """Matches names of what describes a secret: where it lies, how long it is."""
-_PLAIN = re.compile(
+_PLAIN = compile_late(
     r"(?:-?[0-9.]{1,20}|true|false|null|none|yes|no|on|off|auto|str|bytes|int|bool|-+"
     r"|password|secret|token|<[^>\n]*>?|-{1,2}[a-z][\w-]*)\Z",
     re.I,
 )
 """Matches values whose form says that they are no secret; removing them would break the JSON around them."""
-_PLACE = re.compile(r"(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]*)*\Z")
-_REFERENCE = re.compile(
+_PLACE = compile_late(r"(?:~|\.{1,2})?/[\w.@+-]+(?:/[\w.@+-]*)*\Z")
+_REFERENCE = compile_late(
     r"\$\{[\w.:-]+\}?\Z|\$[A-Z_][A-Z0-9_]*\Z|[A-Za-z_]\w*(?:\.\w+)*[(\[]|\*{3,}\Z"
 )
 """Matches a variable of a shell, a call or an element of Python, and what is masked already."""
-_ATTRIBUTE = re.compile(r"[a-z_]+(?:\.[a-z_]+)+\Z")
-_MEASURE = re.compile(r"\d[\d.,:]*[A-Za-z%]{0,3}\Z|0x[0-9a-fA-F]+\Z|[\w./-]+\.[a-z]{1,4}:\d+\Z")
-_LETTER, _DIGIT = re.compile(r"[A-Za-z]"), re.compile(r"\d")
-_SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
-_PASSPHRASE = re.compile(r"(?:\w+-){3,}\w+\Z")
+_ATTRIBUTE = compile_late(r"[a-z_]+(?:\.[a-z_]+)+\Z")
+_MEASURE = compile_late(r"\d[\d.,:]*[A-Za-z%]{0,3}\Z|0x[0-9a-fA-F]+\Z|[\w./-]+\.[a-z]{1,4}:\d+\Z")
+_LETTER, _DIGIT = compile_late(r"[A-Za-z]"), compile_late(r"\d")
+_SYMBOL = compile_late(r"[!@#$%^&*+=~?]")
+_PASSPHRASE = compile_late(r"(?:\w+-){3,}\w+\Z")
 
 
 def is_secret_name(name: str) -> bool:

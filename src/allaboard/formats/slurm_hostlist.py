@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.errors import AllaboardError
+from allaboard.late_pattern import compile_late
 
 MAX_HOSTS = 65_536
 """Hosts of one range, as in Slurm (MAX_RANGE of its hostlist.c), and of one name with several brackets."""
 MAX_LIST_HOSTS = 100_000
 """Hosts of a whole list."""
-_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
-_PART = re.compile(r"([^\[\]]*)\[([^\[\]]*)\]")
+_RANGE = compile_late(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
+_PART = compile_late(r"([^\[\]]*)\[([^\[\]]*)\]")
 
 
 class HostlistError(AllaboardError):

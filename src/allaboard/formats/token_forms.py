@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from allaboard.formats.secret_names import class_changes
+from allaboard.late_pattern import compile_late
 
 MIN_AWS_CHANGES = 16
 """Changes between kinds of characters in a secret key of AWS: 24 on average, with a deviation of 3."""
@@ -20,7 +21,7 @@ FORM_HINTS = (
     *("hooks.slack.com", "webhook"),
 )  # fmt: skip
 """One of these is in every text that `TOKEN` matches, in lower case."""
-TOKEN = re.compile(
+TOKEN = compile_late(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_(?=[a-z]{0,40}[A-Z0-9])[A-Za-z0-9]{16,}"
     # of OpenAI, Anthropic and others: a run without hyphens, since sk-learn-contrib-metrics is no token
     r"|sk-ant-[A-Za-z0-9_-]{16,}|sk-(?:[a-z]{2,8}\d{0,2}-){0,2}(?=[A-Za-z_]{0,64}\d)[A-Za-z0-9_]{16,}[A-Za-z0-9_-]*"
@@ -34,12 +35,12 @@ TOKEN = re.compile(
     r"|(?:hooks\.slack\.com|[\w-]{1,64}\.webhook\.office\.com|discord(?:app)?\.com/api/webhooks)/[^\s\"'<>\\]+)"
 )
 """Matches tokens of known forms; the last are addresses to which anybody who knows them may write."""
-_HEX_KEY = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{40}(?![0-9A-Za-z])")
-_WANDB = re.compile(r"\bwandb\b[^\n]{0,100}\b(?:key|login|profile)\b", re.I)
+_HEX_KEY = compile_late(r"(?<![0-9A-Za-z])[0-9a-f]{40}(?![0-9A-Za-z])")
+_WANDB = compile_late(r"\bwandb\b[^\n]{0,100}\b(?:key|login|profile)\b", re.I)
 """Matches how wandb speaks of a key; the hash of a commit has the same form as one."""
 LOOK_BACK = 120
 """Characters before a key of wandb in which wandb must be named."""
-_AWS_KEY = re.compile(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_.-])")
+_AWS_KEY = compile_late(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_.-])")
 
 
 def is_aws_secret_key(text: str) -> bool:

@@ -9,13 +9,13 @@ those of elf(5).
 from __future__ import annotations
 
 import os
-import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from allaboard.hosts import proc
+from allaboard.late_pattern import compile_late
 
 MAX_VARIABLES = 20_000
 """Variables of one process that are read."""
@@ -24,7 +24,7 @@ MAX_VALUE_BYTES = 1 << 20
 MAX_TABLE_BYTES = 32 << 20
 """Bytes of a symbol or string table that are read: no file is trusted."""
 _SYMBOLS = (b"environ", b"__environ", b"_environ")
-_DEFINERS = re.compile(r"/(?:libpython[^/]*|libc[.-][^/]*|libc\.musl[^/]*|ld-musl[^/]*)$")
+_DEFINERS = compile_late(r"/(?:libpython[^/]*|libc[.-][^/]*|libc\.musl[^/]*|ld-musl[^/]*)$")
 _READ_BLOCK = 4096
 _DYNAMIC_SYMBOLS = 11
 """SHT_DYNSYM."""

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from allaboard.facts import LockWait
+from allaboard.late_pattern import compile_late
 
 # "1: FLOCK ADVISORY WRITE 123 08:01:42 0 EOF"; a line with "->" waits for the one above it. Who waits
 # behind another that waits is indented by one more space.
-_LINE = re.compile(
+_LINE = compile_late(
     r"^(\d+): +(-> )?\S+\s+\S+\s+(\S+)\s+(-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+) ", re.MULTILINE
 )
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from allaboard.hosts import open_file_limit, proc
+from allaboard.late_pattern import compile_late
 
 PREFIXES = ("NCCL_", "GLOO_", "TF_", "XLA_", "JAX_", "GRPC_", "TORCH_", "PYTORCH_", "CUBLAS_",
             "OMP_", "MKL_", "KMP_")  # fmt: skip
 NAMES = ("LD_LIBRARY_PATH", "CUDA_HOME", "LANG", "LC_ALL", "PYTHONHASHSEED")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "grpc_proxy")
 _OWN = ("TF_CONFIG", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS", "TORCH_FR", "TORCHELASTIC")
-_SECRET = re.compile(
+_SECRET = compile_late(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEY|AUTH|COOKIE|WEBHOOK|CONNECTION_?STRING"
     r"|(?<![A-Z])(?:PASS|PWD|JWT)(?![A-Z])"
 )

@@ -13,7 +13,6 @@ List all servers by their job, and the worker itself: `device_filters=["/job:ps"
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
@@ -22,10 +21,11 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_job
+from allaboard.late_pattern import compile_late
 
 FILTERS_NOTE = "device_filters"
 """Note of the probe with the device_filters of the session."""
-_FILTER = re.compile(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
+_FILTER = compile_late(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -7,7 +7,7 @@ bars, Keras, rich and Lightning. A row that is rewritten keeps its last state on
 
 from __future__ import annotations
 
-import re
+from allaboard.late_pattern import compile_late
 
 MAX_PIECE_BYTES = 8192
 """Bytes of an unfinished line after which they are handed on."""
@@ -15,12 +15,12 @@ MAX_HELD_ROWS = 16
 """Rows above the cursor that may still be rewritten."""
 RELEASE_AFTER_LINES = 32
 """Lines without a movement of the cursor after which rows are no longer held back."""
-_SPECIAL = re.compile(
+_SPECIAL = compile_late(
     rb"(?P<newline>\n)|(?P<back>\r+)|(?P<erase>\x08+)"
     rb"|\x1b\[(?P<values>\d{0,9})(?P<final>[ABGK])|\x1b\[(?:0?(?P<below>J)|\?25(?P<hide>l))"
 )
 """What moves within rows. Colours, and sequences that say nothing about them, are text here."""
-_UNFINISHED_SEQUENCE = re.compile(rb"\x1b(\[[0-9;?]*)?\Z")
+_UNFINISHED_SEQUENCE = compile_late(rb"\x1b(\[[0-9;?]*)?\Z")
 
 
 class StreamRows:

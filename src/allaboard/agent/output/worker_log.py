@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from allaboard.agent.output.stream_rows import StreamRows
 from allaboard.agent.output.terminal import LineSink
 from allaboard.formats.dumps.device_assertion import MARK, find_device_assertion
 from allaboard.formats.dumps.faulthandler import FATAL_ERROR, find_crash
+from allaboard.late_pattern import compile_late
 from allaboard.launch.private_files import open_to_append
 
 MAX_UNFINISHED_LINE_BYTES = 1 << 20
@@ -23,24 +23,24 @@ MAX_LAST_LINES = 400
 MAX_CRASH_BYTES = 1 << 18
 """Bytes at the end of a log in which the report of a crash is looked for."""
 RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
-_CONTROL = re.compile(
+_CONTROL = compile_late(
     rb"\x1b\[(?![0-9;:]*m)[0-?]*[ -/]*[@-~]?|\x1b(?!\[)[ -/]*[0-~]?"
     rb"|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f\x7f]"
 )
 """Every sequence of ECMA-48 but colours, whole or cut short: no escape is left to make others of."""
-_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_C1 = compile_late(rb"\xc2[\x80-\x9f]")
 """Control characters beyond ASCII, in UTF-8; some terminals take U+009B for the beginning of a sequence."""
 _SUSPICIOUS_BYTES = bytes({*range(0x20), 0x7F, 0xC2} - set(b"\t\n\r"))
 """What a sequence or a control character begins with. To count them is far cheaper than the expressions."""
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_TRAILING_DUMP = re.compile(
+_COLOUR = compile_late(rb"\x1b\[[0-9;]*m")
+_TRAILING_DUMP = compile_late(
     rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
     rb"|Additional GRPC error information|:UNKNOWN:Error"
     rb"|frame #\d+: |Exception raised from .{1,300} \(most recent call first\):"
     rb"|(?:Current thread|Thread) 0x[0-9a-f]+ |File \"[^\"]+\", line \d+ in |Extension modules: )"
 )
 """Lines that absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
-_INFORMATION = re.compile(
+_INFORMATION = compile_late(
     rb"I\d{4} \d\d:\d\d:[\d.]{2,20} +\d+ \S{1,200}\] |\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]{2,12}: I "
 )
 """Records of glog, abseil and TensorFlow's logger for information only: none says why a process ended."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from allaboard.analysis.collectives.group_deadlock import entered_group
 from allaboard.facts import Member
+from allaboard.late_pattern import compile_late
 
-_MESSAGE_NAME = re.compile(
+_MESSAGE_NAME = compile_late(
     r"(?:Work\.wait for i)?(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?"
 )
 """Name that the probe gives to a message: a blocking call, or the wait for an asynchronous one."""

@@ -9,7 +9,6 @@ it, a line that reads a value tells that the rank waits for its GPU, but not for
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -19,12 +18,13 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Declared, GroupState, Member, Op, Stack
 from allaboard.facts.collective_calls import GroupKey
 from allaboard.facts.usage import DeviceMemory
+from allaboard.late_pattern import compile_late
 
 BLOCKING_BACKENDS = ("gloo", "mpi", "ucc")
 """Backends whose calls return when they are over: who has left one waits for nobody in it."""
 CUDA_NOTE = "cuda"
 """Note of a program whose PyTorch was built for GPUs; without one, the default backend is gloo."""
-_VALUE_READ = re.compile(
+_VALUE_READ = compile_late(
     r"\.(?:item|tolist|cpu|numpy|synchronize)\(|\bsynchronize\(\)|\.to\(\s*(?:device\s*=\s*)?['\"]cpu['\"]"
     r"|\b(?:float|int|bool|print)\(\s*[\w.\[\]]+\s*\)"
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Member, Raised, Stack
+from allaboard.late_pattern import compile_late
 
-_WORKER_ENDED = re.compile(
+_WORKER_ENDED = compile_late(
     r"DataLoader worker \(pid\(?s?\)? ([\d, ]+)\) (is killed by signal: [^.]+|exited unexpectedly)"
 )
 """Message of torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from allaboard.analysis.failures.known_errors import known_remedy
 from allaboard.analysis.failures.library_errors import MISTAKE_TYPES, explain_library_error
 from allaboard.facts import Raised
 from allaboard.facts.outcome import Retry
+from allaboard.late_pattern import compile_late
 
-_MAY_PASS = re.compile(
+_MAY_PASS = compile_late(
     r"Max retries exceeded|name resolution|couldn't connect to|[Cc]onnection (?:reset|refused|closed|aborted)"
     r"|[Tt]imed? ?out|temporarily unavailable|Stale file handle|Input/output error"
     r"|invalid device ordinal|no GPUs found|driver (?:on your system|version)|CUDA driver"

@@ -6,7 +6,6 @@ and of their releases since 2.0.
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from allaboard.analysis.failures.installation_mistakes import INSTALLATION_MISTAKES
@@ -14,13 +13,14 @@ from allaboard.analysis.failures.known_mistake import Remedy
 from allaboard.analysis.failures.tensorflow_mistakes import TENSORFLOW_MISTAKES
 from allaboard.analysis.failures.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Raised
+from allaboard.late_pattern import compile_late
 
 _SAME_MODEL = (
     "build the same model on every rank: look for what differs there (a branch on the rank, a config, a "
     "vocabulary, a checkpoint or a version of the code on one host); allaboard preflight compares the hosts"
 )
 _ADVICE_TABLE = tuple(
-    (re.compile(pattern), known_error_advice)
+    (compile_late(pattern), known_error_advice)
     for pattern, known_error_advice in (
         (
             r"environment variable (?P<name>\w+) expected, but not set",
@@ -207,7 +207,7 @@ def known_remedy(error: Raised) -> Remedy | None:
     return None
 
 
-_ERRNO = re.compile(r"^\[Errno (?P<number>2|13|20)\] [^:\n]{1,60}: '(?P<path>/[^'\n]{1,500})'")
+_ERRNO = compile_late(r"^\[Errno (?P<number>2|13|20)\] [^:\n]{1,60}: '(?P<path>/[^'\n]{1,500})'")
 """Matches ENOENT, EACCES and ENOTDIR with an absolute path, as Python words them."""
 _NO_PERMISSION = "13"
 

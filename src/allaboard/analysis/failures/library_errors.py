@@ -16,10 +16,11 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.log_ends.telling_line import telling_part, with_telling_part
 from allaboard.facts import Frame, Raised, Who
 from allaboard.facts.outcome import Retry
+from allaboard.late_pattern import compile_late
 
 A_PROCESS = "a process"
 """Subject of a sentence about a process that its job does not name."""
-_MACHINERY = re.compile(
+_MACHINERY = compile_late(
     r"/torch/(?:distributed|nn/parallel|csrc/distributed)/|/horovod/|/deepspeed/(?:comm|launcher)/"
     r"|/jax/_src/(?:distributed|xla_bridge|clusters/|pjit|interpreters/pxla|dispatch|compiler)"
     r"|/tensorflow(?:_core)?/python/(?:distribute|tpu|eager/context|client/session"
@@ -30,27 +31,27 @@ _MACHINERY = re.compile(
     r"|/torch_xla/(?:distributed|core/xla_model|_internal)|/torch_npu/distributed/"
 )
 """Paths of the code that meets, communicates, runs sessions or starts processes."""
-_NEVER_USERS = re.compile(
+_NEVER_USERS = compile_late(
     r"(?:Internal|Unknown|DataLoss|DistBackend|DistNetwork|DistStore|Dist|HorovodInternal)Error$"
     r"|Rendezvous\w*Error$|_(?:MultiThreaded)?Rendezvous$|_InactiveRpcError$"
 )
 """Types of exceptions that no mistake in the user's line raises."""
-_XLA_STATUS = re.compile(
+_XLA_STATUS = compile_late(
     r"(?:Xla|Jax)RuntimeError: (?:INTERNAL|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED)\b"
 )
 """Status with which XLA's runtime fails, whatever the user's line asks for."""
-_NATIVE_PLACE = re.compile(
+_NATIVE_PLACE = compile_late(
     r"(?:^|[\s\"\[])[\w./-]{1,200}\.(?:cc|cpp|cxx|cu|h|hpp)\"?:\d+ ?[:\]]|INTERNAL ASSERT FAILED at"
 )
 """Place in a library's native code, with which the message of its own checks begins."""
-_DEVICE_FAILURE = re.compile(
+_DEVICE_FAILURE = compile_late(
     r"(?:CUDA|HIP|XPU|NPU|MPS|cuDNN|cuBLAS|RCCL|HCCL|oneCCL|NCCL|PJRT|TPU)\b[^\n:]{0,40}\b(?:error|failure)\b"
     r"|CU(?:DA|BLAS|DNN|SPARSE|FFT)_\w*(?:ERROR|STATUS)\w*|RET_CHECK failure|\[enforce fail at "
     r"|Error allocating device buffer",
     re.IGNORECASE,
 )
 """Begins what a device's runtime or a native library reports of itself."""
-_OF_THE_PROGRAM = re.compile(r"device-side assert|index|shape|dimension|dtype", re.IGNORECASE)
+_OF_THE_PROGRAM = compile_late(r"device-side assert|index|shape|dimension|dtype", re.IGNORECASE)
 """Words of a device's error that the program's own tensors cause."""
 _MACHINERY_TYPES = {"RuntimeError", "OSError", "TimeoutError", "ConnectionError", "ConnectionRefusedError",
     "ConnectionResetError", "BrokenPipeError", "EOFError", "gaierror", "timeout", "XlaRuntimeError",
@@ -69,11 +70,11 @@ MISTAKE_TYPES = frozenset(
 (OSError, TimeoutError, RuntimeError) may pass, and so may any type that is not known."""
 _CALLERS_TYPES = MISTAKE_TYPES | {"FileNotFoundError"}
 """Types by which a library mostly reports a mistake of its caller."""
-_TROUBLE_TYPE = re.compile(
+_TROUBLE_TYPE = compile_late(
     r"Died|Dead|Lost|Time(?:d)?Out|Timeout|Closed|Disconnect|Abort|Crash|Unavailable|Unreachable|Mismatch"
     r"|Heartbeat|Barrier|Preempt|Evict|Connection"
 )
-_TROUBLE = re.compile(
+_TROUBLE = compile_late(
     r"\btime(?:d |d-|-)?out\b|\b(?:died|dead|lost|closed by|reset by|refused|unreachable|unavailable"
     r"|disconnected|aborted|crashed|heartbeats?|rendezvous|evicted|preempted|not respond(?:ing)?|no response"
     r"|did not (?:answer|respond|join|arrive)|unexpectedly|deadline exceeded"
@@ -82,13 +83,13 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 """Words for what happens to peers, servers and connections, whatever line called the library."""
-_REFUSES = re.compile(
+_REFUSES = compile_late(
     r"\b(?:must|should|expects?|expected|requires?|unsupported|not supported|only supports?|invalid|illegal"
     r"|does not match|doesn't match|(?:but|instead) (?:got|found))\b",
     re.IGNORECASE,
 )
 """Words of a check of what a library was given."""
-_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w+)")
+_PACKAGE = compile_late(r"/(?:site|dist)-packages/(\w+)")
 
 
 class LibraryFailure(NamedTuple):

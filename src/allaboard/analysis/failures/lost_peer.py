@@ -14,6 +14,7 @@ from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.facts import ChainedException, Evidence, Member, Raised
+from allaboard.late_pattern import compile_late
 
 _PEER_ERROR_TYPES = {
     "DistNetworkError",
@@ -32,7 +33,7 @@ _PEER_ERROR_TYPES = {
 }
 _AMBIGUOUS_TYPES = {"DistBackendError", "CancelledError", "AbortedError", "HorovodInternalError"}
 """Those of them that are also raised for failures of this process."""
-_PEER_LOSS_PHRASES = re.compile(
+_PEER_LOSS_PHRASES = compile_late(
     r"Read error \[|writev \["
     r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
     r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
@@ -55,14 +56,14 @@ _PEER_LOSS_PHRASES = re.compile(
 )
 """gRPC's codes count in capitals only: TensorFlow writes "stack traces unavailable" about any error."""
 
-_OWN_NCCL_ERROR = re.compile(
+_OWN_NCCL_ERROR = compile_late(
     r"^nccl(?:InvalidUsage|InvalidArgument|UnhandledCudaError)\b(?!.*message truncated)",
     re.MULTILINE | re.DOTALL,
 )
 """NCCL's codes for what is wrong in the process itself: its GPUs, its interfaces, its arguments. Under the
 first of them it also reports that a peer sent more than this process expects."""
 
-_ENGINE_FILES = re.compile(
+_ENGINE_FILES = compile_late(
     r"/(torch|torch_xla|torch_npu|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed"
     r"|vllm|sglang|megatron|paddle|mxnet|byteps|accelerate|lightning|pytorch_lightning|allaboard)/"
     r"|^mpi4py/"  # Cython names it without its folder

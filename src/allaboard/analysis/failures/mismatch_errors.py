@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Member
+from allaboard.late_pattern import compile_late
 
 _DTYPE_NAMES = {
     "1": "float32", "2": "float64", "3": "int32", "4": "uint8", "6": "int8", "7": "string",
@@ -19,19 +20,19 @@ _DTYPE_NAMES = {
 _OPERATION_NAMES = {"0": "a reduction", "1": "a broadcast", "2": "a gather", "3": "a permutation",
                "4": "an all-to-all", "5": "a reduce-scatter"}  # fmt: skip
 """Names of the numbers of CollectiveType in tensorflow/core/framework/collective.h."""
-_KIND_MISMATCH = re.compile(
+_KIND_MISMATCH = compile_late(
     r"Collective instance (\d+) expected type (\d+) and data[_ ]type (\w+) but got type (\d+) and "
     r"data[_ ]type (\w+)"
 )
-_SHAPE_MISMATCH = re.compile(
+_SHAPE_MISMATCH = compile_late(
     r"Shape mismatch in the collective instance (\d+)\. Op at device \S+ expected shape (\[[\d,]*\]) but "
     r"another member in the group expected shape (\[[\d,]*\])"
 )
-_SIZE_MISMATCH = re.compile(
+_SIZE_MISMATCH = compile_late(
     r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)|Received data size doesn't match expected size"
 )
 _FINGERPRINT = r"CollectiveFingerPrint\((?P<{0}>[^()\n]{{1,400}})"
-_RANKS_MISMATCH = re.compile(
+_RANKS_MISMATCH = compile_late(
     r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running (?:inconsistent )?"
     r"collective: "
     + _FINGERPRINT.format("own")
@@ -39,30 +40,30 @@ _RANKS_MISMATCH = re.compile(
     r"(?:inconsistent )?collective: (?:" + _FINGERPRINT.format("others") + r"|(?P<name>[A-Z_]+)))?",
     re.DOTALL,
 )
-_HOROVOD_MISMATCH = re.compile(
+_HOROVOD_MISMATCH = compile_late(
     r"Mismatched (?P<what>[\w/ ]{1,60}): (?P<one>One rank [^\n]{1,200}?),? but another rank "
     r"(?P<other>[^\n]{1,200}?)\.(?:\s|$)"
 )
 """What Horovod writes of a tensor that ranks submitted with another operation, type, shape, root or device
 (Horovod 0.9 to 0.28, controller.cc)."""
-_RING_MISMATCH = re.compile(
+_RING_MISMATCH = compile_late(
     r"Incompatible shapes: (?P<one>\[[\d,]*\]) vs\. (?P<other>\[[\d,]*\])"
     r"(?=.{0,600}?CollectiveReduce)",
     re.DOTALL,
 )
 """What TensorFlow's ring makes of parts of different size."""
-_TRUNCATED = re.compile(
+_TRUNCATED = compile_late(
     r"MPI_ERR_TRUNCATE|Message truncated; (?P<came>\d+) bytes received but buffer size is (?P<want>\d+)"
 )
 """What Open MPI and MPICH (3 to 4.3) raise where a message is longer than its receiver expected."""
-_BARRIER_MISMATCH = re.compile(
+_BARRIER_MISMATCH = compile_late(
     r"Conflicting tasks specified by different processes for the same barrier|No tasks were specified by the "
     r"client, which implies|A non-participating task \([^)\n]{1,80}\) called the barrier"
 )
 """What XLA's coordination service answers to other lists of participants (JAX 0.4.30 to 0.10)."""
-_OTHER_BARRIER = re.compile(r"sync_global_devices name mismatch \('(?P<name>[^'\n]{1,120})'\)")
+_OTHER_BARRIER = compile_late(r"sync_global_devices name mismatch \('(?P<name>[^'\n]{1,120})'\)")
 """What JAX raises where hosts come to barriers of different names (multihost_utils, JAX 0.2 to 0.10)."""
-_FINGERPRINT_FIELD = re.compile(
+_FINGERPRINT_FIELD = compile_late(
     r"(SequenceNumber|OpType|TensorShape)=(\[[\d, ]*\]|\w+?)(?=OpType|[,)]|$)"
 )
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 
 from allaboard.facts import Raised, Who
+from allaboard.late_pattern import compile_late
 
-_MEMORY_PHRASES = re.compile(
+_MEMORY_PHRASES = compile_late(
     r"can't allocate memory|cannot allocate memory|OOM when allocating|\bout of memory\b"
     r"|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED",
     re.IGNORECASE,
 )
-_TASK = re.compile(
+_TASK = compile_late(
     r"OOM when allocating tensor[^\n]{0,200}? on /job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?"
     r"task:(?P<task>\d{1,7})/"
 )
 """TensorFlow's name for the device whose memory ran out; `localhost` is a job without a cluster."""
-_GPU_WORDS = re.compile(r"\b(?:CUDA|[Cc]uda|HIP)\b|GPU")
+_GPU_WORDS = compile_late(r"\b(?:CUDA|[Cc]uda|HIP)\b|GPU")
 
 
 def is_out_of_memory(raised: Raised) -> bool:

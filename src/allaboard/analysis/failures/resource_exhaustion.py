@@ -6,16 +6,16 @@ TensorFlow pass on, and Python's phrase for a thread that could not be started.
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.facts import Evidence, JobView, Member, Raised
+from allaboard.late_pattern import compile_late
 
-_FULL_PATH = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
-_SHARED_MEMORY = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
+_FULL_PATH = compile_late(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
+_SHARED_MEMORY = compile_late(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
 """Names that PyTorch gives to a tensor in shared memory."""
 
 

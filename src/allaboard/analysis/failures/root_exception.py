@@ -11,12 +11,13 @@ import re
 import msgspec
 
 from allaboard.facts import Frame, Raised
+from allaboard.late_pattern import compile_late
 
 _TRACEBACK_START = "Traceback (most recent call last):\n"
 _CUT_MARK = "\n...\n"
 """Mark with which the probe replaces the middle of a long message."""
-_FRAME_LINE = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
-_ERROR_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
+_FRAME_LINE = compile_late(r'^  File "(.+)", line (\d+), in (.+)$')
+_ERROR_LINE = compile_late(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 
 
 def unwrap_root_exception(raised: Raised) -> Raised:

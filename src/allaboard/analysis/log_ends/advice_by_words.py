@@ -11,117 +11,120 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allaboard.analysis.log_ends.named_checks import named_checks, without_names
+from allaboard.late_pattern import compile_late
 
 _NUMBERS = r"(?!0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}"
 _NAME = r"[A-Za-z][\w-]{1,62}(?:\.[\w-]{1,62}){0,8}"
 _SOURCE = r"[\w-]{1,80}\.(?:cc|cpp|cu|cuh|h|hpp|py|c|go|rs):"
-_ADDRESS = re.compile(
+_ADDRESS = compile_late(
     rf"\[(?:::ffff:)?(?P<host>{_NUMBERS}|{_NAME})\]:(?P<port>\d{{2,5}})\b"
     rf"|\((?P<host2>{_NUMBERS}|{_NAME}), (?P<port2>\d{{2,5}})\)"
     rf"|(?<![\w./:\[])(?:(?:grpc|tcp|http)://)?(?P<host3>{_NUMBERS}|(?=[^:\s]{{0,80}}[.-])(?!{_SOURCE}){_NAME})"
     r":(?P<port3>\d{4,5})\b(?!:)"
 )
 """An address as sockets' messages write it: of numbers, or of a name with a dot or a hyphen in it."""
-_CONNECTING = re.compile(
+_CONNECTING = compile_late(
     r"connect|refused|unreachable|time(?:d )?[ -]?out|reset|closed|no route|deadline", re.IGNORECASE
 )
-_PORT_TAKEN = re.compile(
+_PORT_TAKEN = compile_late(
     r"address (?:is )?already in use|EADDRINUSE|failed to (?:bind|listen)|cannot bind"
     r"|\bbind(?:ing)?(?: (?:to )?port:? \d+)? (?:failed|error)|port \d+ is (?:in use|taken|occupied)",
     re.IGNORECASE,
 )
-_PORT = re.compile(r"\b[Pp]ort:? (?P<port>\d{2,5})\b")
-_NO_NAME = re.compile(
+_PORT = compile_late(r"\b[Pp]ort:? (?P<port>\d{2,5})\b")
+_NO_NAME = compile_late(
     r"name or service|name resolution|resolve|unknown host|host not found|host ?name can(?:'t|not) be empty"
     r"|find (?:the )?address for|getaddrinfo",
     re.IGNORECASE,
 )
-_NO_ROUTE = re.compile(r"no route to host|network is unreachable|EHOSTUNREACH", re.IGNORECASE)
-_LOST_CONNECTION = re.compile(
+_NO_ROUTE = compile_late(r"no route to host|network is unreachable|EHOSTUNREACH", re.IGNORECASE)
+_LOST_CONNECTION = compile_late(
     r"connection (?:is |was |has been )?(?:shut down|not accepted|closed|reset|lost|aborted)|broken "
     r"pipe|socket closed"
     r"|\bstream (?:removed|closed)|\beof\b|end of file|failed to accept connection",
     re.IGNORECASE,
 )
-_CHECK = re.compile(
+_CHECK = compile_late(
     r"Check failed: (?P<check>[^\n]{1,120}?) ?\((?P<one>[^\s()]{1,40}) vs\. (?P<two>[^\s()]{1,40})\)"
 )
 """A comparison of glog or dmlc that failed, with the values of both sides."""
-_HELD_BY = re.compile(
+_HELD_BY = compile_late(
     r"(?:in use|held|used|locked) by (?:the )?process (?:with pid )?(?P<pid>\d{2,9})"
 )
-_DEVICE_FILE = re.compile(r"(?P<path>/dev/[\w/]{2,40})")
-_GPU_ACCESS = re.compile(
+_DEVICE_FILE = compile_late(r"(?P<path>/dev/[\w/]{2,40})")
+_GPU_ACCESS = compile_late(
     r"illegal (?:memory|address|instruction)|launch failure|misaligned|device-side|hardware exception",
     re.IGNORECASE,
 )
-_GPU = re.compile(
+_GPU = compile_late(
     r"\b(?:CUDA|GPU|cuda:\d|HIP|ROCm|cuDNN|cuBLAS|CUBLAS\w*|CUDNN\w*|StreamExecutor)\b"
 )
-_AMD = re.compile(r"\b(?:HSA\w*|ROCm|HIP|amdgpu|rocdevice|MIOpen|RCCL|HSAIL)\b|\bby GPU node-\d")
-_NPU = re.compile(r"\b(?:NPU|HCCL|HCCP|CANN|Ascend|aclrt\w*|Hccl\w+)\b")
-_TPU = re.compile(r"\bTPU\b|libtpu")
-_NCCL = re.compile(r"\bNCCL\b|nccl[A-Z]\w+")
-_GLOO = re.compile(r"\b[gG]loo(?:\b|[A-Z])|gloo/transport")
-_OTHER_RANKS = re.compile(
+_AMD = compile_late(r"\b(?:HSA\w*|ROCm|HIP|amdgpu|rocdevice|MIOpen|RCCL|HSAIL)\b|\bby GPU node-\d")
+_NPU = compile_late(r"\b(?:NPU|HCCL|HCCP|CANN|Ascend|aclrt\w*|Hccl\w+)\b")
+_TPU = compile_late(r"\bTPU\b|libtpu")
+_NCCL = compile_late(r"\bNCCL\b|nccl[A-Z]\w+")
+_GLOO = compile_late(r"\b[gG]loo(?:\b|[A-Z])|gloo/transport")
+_OTHER_RANKS = compile_late(
     r"\b(?:other|remaining|some|remote|all) (?:ranks?|workers?|processes|nodes?|peers?|members?|hosts?)\b"
     r"[^\n]{0,80}\b(?:not|(?:do|does|did|has|have|had|was|were|is|are)(?:n't)?|failed|fails?|late|slow(?:er)?|missing|dead|died|stuck|hang\w*)\b"
     r"|(?:did|do|has|have|had)n(?:'t|ot) [^\n]{0,60}\bother (?:ranks?|workers?|processes|nodes?)\b",
     re.IGNORECASE,
 )
-_GPU_LOST = re.compile(
+_GPU_LOST = compile_late(
     r"GPU is lost|device handle for GPU|fallen off the bus|GPU_IS_LOST|No devices were found"
 )
-_NOT_OWN_ADDRESS = re.compile(
+_NOT_OWN_ADDRESS = compile_late(
     r"\b10049\b|not valid in its context|[Cc]annot assign requested address|\bEADDRNOTAVAIL\b"
 )
-_MEETING = re.compile(
+_MEETING = compile_late(
     r"rendezvous|barrier|store|init(?:ializ)?ing process group|world[_ ]size|Connect\(\)"
     r"|coordinat|register",
     re.IGNORECASE,
 )
-_LATE = re.compile(
+_LATE = compile_late(
     r"time(?:d )?[ -]?out|DEADLINE|did not (?:join|arrive|answer)|closed", re.IGNORECASE
 )
-_MEMORY = re.compile(
+_MEMORY = compile_late(
     r"out ?of ?memory|cannot allocate|memory limit|physical memory|\bOOM\b|bad_alloc"
     r"|exceeding (?:memory )?(?:thresholds|limits)|GC overhead limit",
     re.IGNORECASE,
 )
-_DISK = re.compile(
+_DISK = compile_late(
     r"no space left|disk quota|file write failed|unexpected pos|PytorchStreamWriter", re.IGNORECASE
 )
-_NOT_INSTALLED = re.compile(
+_NOT_INSTALLED = compile_late(
     r"['\"]?(?P<name>[A-Za-z][\w.-]{1,40})['\"]?:? (?:is )?(?:not installed|command not found)"
     r"|doesn't have (?P<name2>\w+) "
     r"built in|Unable to load (?P<name3>\w+) library",
     re.IGNORECASE,
 )
-_LIBRARY = re.compile(
+_LIBRARY = compile_late(
     r"(?P<library>lib[\w+-]{1,60}\.so[.\d]*)\b[^\n]{0,40}: cannot open shared object file"
 )
-_CONTAINER = re.compile(r"nvidia-container-cli|nvidia-container-runtime|OCI runtime")
-_HANGUP = re.compile(r"SIGHUP|\bsignal:? 1\b|Received 1 death signal")
-_NOT_FINITE = re.compile(
+_CONTAINER = compile_late(r"nvidia-container-cli|nvidia-container-runtime|OCI runtime")
+_HANGUP = compile_late(r"SIGHUP|\bsignal:? 1\b|Received 1 death signal")
+_NOT_FINITE = compile_late(
     r"\b(?:nan|inf)\b[^\n]{0,60}\bgrad\w*|\bgrad\w*[^\n]{0,60}\b(?:nan|inf|not finite)\b",
     re.IGNORECASE,
 )
-_KILLED = re.compile(r"SIGKILL|\bsignal 9\b|exit_?code:? ?-9\b|exit (?:code|status):? 137\b")
-_CRASHED = re.compile(r"SIGSEGV|\bsignal 11\b|exit_?code:? ?-11\b|exit (?:code|status):? 139\b")
-_VARIABLE = re.compile(
+_KILLED = compile_late(r"SIGKILL|\bsignal 9\b|exit_?code:? ?-9\b|exit (?:code|status):? 137\b")
+_CRASHED = compile_late(r"SIGSEGV|\bsignal 11\b|exit_?code:? ?-11\b|exit (?:code|status):? 139\b")
+_VARIABLE = compile_late(
     r"\b(?P<name>[A-Z][A-Z0-9]{2,}(?:_[A-Z0-9]+)+) (?:is )?not (?:found|set|defined)"
 )
-_RANK = re.compile(
+_RANK = compile_late(
     r"\bfrom \[(?P<rank>\d{1,6})\]|\b(?:rank|worker|task) (?P<rank2>\d{1,6})\b(?! [<>=]|\.\d)"
     r"|\b(?<!worker )process (?P<rank3>\d{1,3})\b(?! [<>=])"
 )
-_MEMBER = re.compile(
+_MEMBER = compile_late(
     r"\b(?:from|to|with|by|for) '?(?P<name>(?:trainer|worker|ps|server|actor|learner|node|host|peer|member"
     r"|replica|agent|client|scheduler)[-_]?\d{1,6})\b"
 )
 """Another member that a message calls by its role and number."""
-_RANK_RANGE = re.compile(r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE)
-_POD = re.compile(
+_RANK_RANGE = compile_late(
+    r"\brank < size|rank \d+ (?:is )?(?:out of range|exceeds)", re.IGNORECASE
+)
+_POD = compile_late(
     r'\b[Pp]od(?: "|: ?|/)(?P<pod>[a-z0-9][\w.-]{1,252}\w)'
     r"|^(?P<pod2>[a-z0-9][a-z0-9.-]{2,252}) +\d{1,3}/\d{1,3} +[A-Z]"
 )

@@ -5,9 +5,9 @@ The wording is that of PyTorch 1.10 to 2.11 (CUDA, HIP and NCCL errors) and of N
 
 from __future__ import annotations
 
-import re
+from allaboard.late_pattern import compile_late
 
-_BOILERPLATE = re.compile(
+_BOILERPLATE = compile_late(
     r"Search for [`'\"]?\w+['\"]? in https?://\S+ for more information"
     r"|(?:CUDA|HIP|XPU) kernel errors might be asynchronously reported"
     r"|For debugging consider passing (?:CUDA_LAUNCH_BLOCKING|AMD_SERIALIZE_KERNEL)"
@@ -16,7 +16,7 @@ _BOILERPLATE = re.compile(
     r"|Device-side assertion tracking was not enabled by user"
 )
 """Lines that are the same whatever has happened; the next step says what of them is of use."""
-_TRACE = re.compile(r"\n\s*(?:Exception raised from |frame #\d+: |C\+\+ CapturedTraceback)")
+_TRACE = compile_late(r"\n\s*(?:Exception raised from |frame #\d+: |C\+\+ CapturedTraceback)")
 """Begins the stack of native code below a message."""
 
 

@@ -10,53 +10,55 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from allaboard.late_pattern import compile_late
+
 MAX_CHECKS = 2
 """Checks that are named for one message; more are no first step."""
-_COMMAND = re.compile(
+_COMMAND = compile_late(
     r"(?:\b[Cc]ommand:? '?(?P<list>\[.{3,2000})|\b[Cc]ommand:? ['\"`](?P<text>.{3,2000}?)(?:['\"`](?: |$)|$)"
     r"|\b[Ff]ailed (?:to run|running) (?:command:? )?(?P<run>[a-z][\w.-]{1,40}(?: -{0,2}[\w=./:,-]+){1,40}))"
 )
 """A command that a program ran, as Python's subprocess and others quote it."""
-_ARGUMENT = re.compile(r"'((?:[^'\\]|\\.)*)'")
+_ARGUMENT = compile_late(r"'((?:[^'\\]|\\.)*)'")
 _HOST = (
     r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}|(?![cgtn]pu[-_]?\d\b|(?:cuda|rank|step|epoch|device|python|torch|sm|line|port)"
     r"[-_.\d])(?=[^\s:@]{0,80}[\d.])[A-Za-z][\w-]{1,62}(?:\.[\w-]{1,62}){0,8})"
 )
 """A name with a number or a dot in it, or an address, where the words before say that it is a host."""
-_UNRESOLVED = re.compile(
+_UNRESOLVED = compile_late(
     r"(?:host (?:address|name) (?:for|of)|resolve (?:host ?name|host|address)?:?|[Uu]nknown host:?"
     r"|[Hh]ost not found:?|find (?:host|address)(?: for)?) ['\"(]?(?P<name>[A-Za-z0-9][\w.-]{0,252}\w)"
 )
-_SERVER = re.compile(
+_SERVER = compile_late(
     r"\b(?:server|host|node|peer|worker|to|at|on) ['\"(]?(?P<host>[A-Za-z0-9][\w.-]{1,252})"
     r"['\")]?(?:,| at| on)? port:? (?P<port>\d{2,5})\b"
 )
-_REACHED = re.compile(
+_REACHED = compile_late(
     r"(?:\b(?:execd|sshd?|daemon|proxy|agent)@|\bssh (?:-\w+ )*|\b(?:executor|container|worker|task)s?"
     r" [\w-]{1,60} on (?:host )?|\bon (?:host:? )?|\b(?:host|node|hostname|machine):? '?)"
     + _HOST
     + r"(?=[\s,:;)'\"]|\.?$)"
 )
 """The host of which a message speaks."""
-_NO_ENTRY = re.compile(
+_NO_ENTRY = compile_late(
     r"[Aa]uthenticat|publickey|[Pp]ermission denied|[Hh]ost key|no password|passwordless"
 )
-_MISSING = re.compile(
+_MISSING = compile_late(
     r"[Nn]o such file|(?<![Kk]ey )not found|does not exist|doesn't exist|cannot open|can't open"
     r"|[Cc]ould not open|[Ff]ailed to open|[Pp]ermission denied|[Rr]ead-only|[Nn]ot a directory"
     r"|[Ii]s a directory|missing|cannot (?:read|access|find|load|stat)|[Cc]annot find"
     r"|[Cc]ould not (?:find|load|read)|not executable|[Ii]nvalid \w{0,20} ?(?:file|path)"
     r"|exec\w* (?:error|failed)|corrupt|[Ee]xec format"
 )
-_PATH = re.compile(
+_PATH = compile_late(
     r"(?<![\w/:.\-@])(?P<path>(?!/(?:job|replica|task|device)\b)(?:/|\.{1,2}/|~/|[A-Za-z]:\\)"
     r"(?:[^\s'\"`,;:()\[\]<>|]|:(?=\w)){2,400})"
 )
-_PROGRAM = re.compile(
+_PROGRAM = compile_late(
     r"(?:execvp? error on file|[Ff]ailed to exec(?:ute)?|exec(?:utable)? (?:file )?(?:not found)?:?"
     r"|command not found:?|sh: (?:line \d+: )?) ?['\"]?(?P<name>\.{0,2}/?[\w./-]{2,200})"
 )
-_URL = re.compile(r"(?P<url>(?P<scheme>[a-z][a-z0-9+]{1,11})://[^\s'\"`<>()\[\]{},;]{2,300})")
+_URL = compile_late(r"(?P<url>(?P<scheme>[a-z][a-z0-9+]{1,11})://[^\s'\"`<>()\[\]{},;]{2,300})")
 _READ_URL = {
     "http": "curl -sSI {url}",
     "https": "curl -sSI {url}",
@@ -68,48 +70,48 @@ _READ_URL = {
 """What shows whether this host can read a URL of that scheme."""
 _ADDRESS_SCHEMES = ("tcp", "grpc", "ucx", "tls", "redis", "akka", "ray", "env", "ipc")
 """Schemes before addresses of processes: what is at them is no file."""
-_INFINIBAND = re.compile(r"\b(?P<device>(?:mlx[45]|hfi1|bnxt_re|irdma|efa|rdmap)_?\d+(?:s\d)?)\b")
-_INTERFACE = re.compile(
+_INFINIBAND = compile_late(r"\b(?P<device>(?:mlx[45]|hfi1|bnxt_re|irdma|efa|rdmap)_?\d+(?:s\d)?)\b")
+_INTERFACE = compile_late(
     r"\b(?:interface|dev(?:ice)?|nic):? ['\"]?(?P<name>(?:eth|en[opsx]|ib|bond|wl|lo|docker|veth)\w{0,14})\b"
 )
-_GPU_INDEX = re.compile(
+_GPU_INDEX = compile_late(
     r"\b(?:GPU|cuda:|device(?: ordinal)?|[Dd]evice[=:]) ?#?(?P<index>\d{1,2})\b(?=[^\n]*\b(?:GPU|CUDA|cuda))"
     r"|\b(?:GPU|cuda:) ?#?(?P<index2>\d{1,2})\b"
 )
-_VERSION = re.compile(
+_VERSION = compile_late(
     r"version mismatch|[Bb]uilt (?:against|with|for)|incompatible|[Uu]ndefined symbol|GLIBC\w*_\d"
     r"|[Uu]nsupported (?:\w+ )?version|requires? (?:\w+ )?(?:version )?[<>=]|newer than|older than"
     r"|compiled (?:against|with|using)|is not defined for option|[Uu]nknown (?:argument|option|flag)"
     r"|no kernel image|not compiled with"
 )
-_SOFTWARE = re.compile(
+_SOFTWARE = compile_late(
     r"\b(?P<name>OpenSSL|MPICH|Open MPI|CUDA|cuDNN|NCCL|Triton|triton|ptxas|protobuf|grpc|UCX|libfabric|glibc"
     r"|GLIBC|PMIx|numpy|NumPy|torch|TensorFlow|tensorflow|jaxlib|jax|libtpu|Python|Java|Scala|Spark)\b"
 )
-_CONTAINER = re.compile(
+_CONTAINER = compile_late(
     r"[Cc]ontainer (?:not found|['\"(]|\S{1,80} (?:not found|is waiting|terminated|in pod))"
 )
-_EXECUTOR = re.compile(
+_EXECUTOR = compile_late(
     r"\b[Ee]xecutor (?P<number>\d{1,6})\b|\bcontainer_(?P<container>[\w]{6,80})\b"
 )
-_CREDENTIALS = re.compile(
+_CREDENTIALS = compile_late(
     r"\b(?:401|403)\b (?:[Uu]nauthori[sz]ed|[Ff]orbidden|[Cc]lient [Ee]rror)|[Uu]nauthori[sz]ed|[Ff]orbidden"
     r"|[Cc]redentials?\b|[Aa]ccess (?:is )?denied|UNAUTHENTICATED|PERMISSION_DENIED|gated repo"
     r"|(?:token|certificate|ticket) (?:has |is )?(?:expired|invalid|missing)"
 )
-_LIMIT = re.compile(
+_LIMIT = compile_late(
     r"[Qq]uota|[Rr]ate limit|[Tt]oo [Mm]any [Rr]equests|\b429\b"
     r"|insufficient (?:capacity|resources?|cpu|memory)|[Ss]tockout|not enough resources"
 )
-_DESCRIPTORS = re.compile(r"FD_?SETSIZE|\bEMFILE\b|[Tt]oo many open files|file descriptors?")
+_DESCRIPTORS = compile_late(r"FD_?SETSIZE|\bEMFILE\b|[Tt]oo many open files|file descriptors?")
 
 
-_OPTION = re.compile(
+_OPTION = compile_late(
     r"(?P<program>[\w./-]{1,60}): (?:error: )?(?:unrecognized|unknown|invalid|illegal)"
     r" (?:option|argument)s?:?"
     r" ['\"`]?(?P<option>-{0,2}[A-Za-z][\w-]{1,60})"
 )
-_PACKAGE = re.compile(
+_PACKAGE = compile_late(
     r"(?:locate package|matching distribution found for|satisfies the requirement"
     r"|No package|No module named) '?(?P<name>[\w.+=<>-]{2,60})"
 )

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 
-_SIZES = re.compile(
+from allaboard.late_pattern import compile_late
+
+_SIZES = compile_late(
     r"(?:\b|_)world[ _-]?size\b"
     r"|\b(?:local|node|global)[ _-]?rank\b|\bdevice[ _-]?count\b|\bn(?:proc|nodes|procs)\b"
     r"|\bnum(?:ber)?[ _](?:of )?(?:processes|workers|gpus|devices|executors|nodes|hosts|ranks"
@@ -15,7 +17,7 @@ _SIZES = re.compile(
     re.IGNORECASE,
 )
 """How many there are of what a launcher starts."""
-_MUST_FIT = re.compile(
+_MUST_FIT = compile_late(
     r"divisible|multiple of|(?:not|must be|should be|to be) (?:equal|the same)|match|expect|exceed|less than"
     r"|greater than|at least|at most|larger|smaller|[!=<>]=|[<>]|>?= number|out of range|invalid"
     r"|insufficient"
@@ -30,14 +32,14 @@ _DIFFER = (
     r"(?:disagree\w*|mismatch\w*|differ\w*|inconsisten\w*|not (?:be )?(?:the )?same"
     r"|must be (?:the )?same)"
 )
-_RANKS_DIFFER = re.compile(
+_RANKS_DIFFER = compile_late(
     rf"{_DIFFER}\b[^\n]{{0,120}}?{_MEMBERS}|{_MEMBERS}[^\n]{{0,120}}?\b{_DIFFER}", re.IGNORECASE
 )
-_VARIABLE = re.compile(r"\b(?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,5})\b")
-_OF_VARIABLE = re.compile(
+_VARIABLE = compile_late(r"\b(?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,5})\b")
+_OF_VARIABLE = compile_late(
     r"environment|\benv\b|\bset\b|not found|missing|defin|config|empty|export", re.IGNORECASE
 )
-_LIMITS = re.compile(
+_LIMITS = compile_late(
     r"paging file|cannot allocate|out of memory|no space left|too many open files|quota"
     r"|not enough (?:memory|space)",
     re.IGNORECASE,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
+from allaboard.late_pattern import compile_late
+
 MAX_REMEDY_CHARS = 200
 """Characters of the sentence that are shown."""
-_STATED = re.compile(
+_STATED = compile_late(
     r"(?:^|(?<=[.;:!?,)(\n] )|(?<=\n))"
     r"(?P<remedy>(?:[Pp]lease,? (?:also |manually |instead )?(?:set|use|install|check|make sure|ensure"
     r"|run|pass|specify|upgrade"
@@ -39,13 +41,13 @@ _STATED = re.compile(
     r"|[Ii]ncrease (?:the|your)\b|[Rr]educe (?:the|your)\b|[Uu]pgrade (?:to|the|your)\b)"
     r"[^\n]{0,400})"
 )
-_ONLY_REPORTS = re.compile(
+_ONLY_REPORTS = compile_late(
     r"\b(?:open an issue|report (?:this|a|it)|file (?:a|an) (?:bug|issue)|TORCH_USE_CUDA_DSA"
     r"|CUDA_LAUNCH_BLOCKING|check NCCL warnings|github\.com/\S+/issues|contact)\b",
     re.IGNORECASE,
 )
 """Requests that do not mend anything."""
-_SENTENCE_END = re.compile(r"[.;!?](?=\s+[A-Z(\[]|\s*$)|\n")
+_SENTENCE_END = compile_late(r"[.;!?](?=\s+[A-Z(\[]|\s*$)|\n")
 
 
 def stated_remedy(message: str) -> str:

@@ -5,22 +5,22 @@ Pure. Libraries begin a message with the place of their own check, and pass the 
 
 from __future__ import annotations
 
-import re
+from allaboard.late_pattern import compile_late
 
 MAX_CHARS = 200
 """Characters of the part that are returned."""
-_MARKED = re.compile(
+_MARKED = compile_late(
     r"(?:^|[\s;.,(])(?:[Ll]ast error|[Oo]riginal (?:error|exception|reason[\w ]{0,20}|failure)|[Rr]oot cause"
     r"|[Cc]aused by|(?<!for )Reason|[Ii]nner exception|[Uu]nderlying (?:error|cause)"
     r"|[Ee]rror (?:message|details?)"
     r"|The last failure)\b[\w ]{0,24}:\s{1,40}(?P<words>\S[^\n]*)"
 )
 """A reason after the words that announce it, in the same line or in the next."""
-_JSON_TEXT = re.compile(
+_JSON_TEXT = compile_late(
     r'"(?:description|os_error|grpc_message|message|msg|error|reason|details?)" ?: ?'
     r'"(?P<text>[^"\\]{3,400})"'
 )
-_NATIVE_PLACE = re.compile(r"^[^\s:]{1,160}\.(?:cc|cpp|cxx|cu|h|hpp):\d+[\])]?[ :]*")
+_NATIVE_PLACE = compile_late(r"^[^\s:]{1,160}\.(?:cc|cpp|cxx|cu|h|hpp):\d+[\])]?[ :]*")
 
 
 def telling_part(message: str) -> str:

@@ -9,13 +9,15 @@ import re
 
 import msgspec
 
+from allaboard.late_pattern import compile_late
+
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SIZE = r"(?P<{0}>[\d.]+) (?P<{0}_unit>bytes|[KMG]iB)"
-_REPORT = re.compile(
+_REPORT = compile_late(
     rf"Tried to allocate {_SIZE.format('wanted')}\. GPU (?P<gpu>\d+) has a total capacity of "
     rf"{_SIZE.format('capacity')} of which {_SIZE.format('free')} is free\."
 )
-_HOLDER = re.compile(rf"Process (?P<pid>\d+) has {_SIZE.format('held')} memory in use")
+_HOLDER = compile_late(rf"Process (?P<pid>\d+) has {_SIZE.format('held')} memory in use")
 _OWN_SHARE = "this process has "
 """Names the process that raised. In a container PyTorch does not know its own pid on the host: the message
 then lists the process itself as one of the others, without these words."""

@@ -6,14 +6,14 @@ while the other process works, and none of that work is visible here.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from itertools import takewhile
 
 from allaboard.facts import Frame
+from allaboard.late_pattern import compile_late
 
 _EXTERNAL_WAITS = tuple(
-    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"))
+    (compile_late(f"(?:^|/)(?:{file})$"), compile_late(f"(?:{function})$"))
     for file, function in (
         # end of the file's path, function (regular expression)
         (
@@ -30,7 +30,7 @@ _EXTERNAL_WAITS = tuple(
         (r"site-packages/(?:grpc|ray|zmq)/.*", ".*"),
     )
 )
-_EXTERNAL_WAIT_LINE = re.compile(
+_EXTERNAL_WAIT_LINE = compile_late(
     r"\.(recv|recv_into|recv_bytes|recvfrom|accept|readline|to_here)\s*\(|\bselect\.select\s*\(|\bos\.read\s*\("
 )
 """Source line of a user's frame that waits in C, where no frame of its own is left."""

@@ -10,14 +10,15 @@ from allaboard.analysis.stacks.library_own_collectives import LIBRARY_COLLECTIVE
 from allaboard.analysis.stacks.own_collective import OwnCollective
 from allaboard.analysis.stacks.torch_own_collectives import TORCH_COLLECTIVES
 from allaboard.facts import Frame
+from allaboard.late_pattern import compile_late
 
 MAX_CALLER_DISTANCE = 4
 """Frames between a function and the caller by which the table tells what it is."""
 _COMPILED = tuple(
     (
-        re.compile(f"(?:^|/)(?:{row.file})$"),
-        re.compile(f"(?:{row.function})$"),
-        re.compile(f"(?:^|/)(?:{row.caller})$") if row.caller else None,
+        compile_late(f"(?:^|/)(?:{row.file})$"),
+        compile_late(f"(?:{row.function})$"),
+        compile_late(f"(?:^|/)(?:{row.caller})$") if row.caller else None,
         row,
     )
     for row in (*TORCH_COLLECTIVES, *LIBRARY_COLLECTIVES)

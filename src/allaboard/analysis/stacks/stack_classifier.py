@@ -13,6 +13,7 @@ from functools import lru_cache
 from allaboard.analysis.stacks.external_wait import is_external_wait
 from allaboard.analysis.stacks.framework_collectives import own_collective_at
 from allaboard.facts import Frame, Stack
+from allaboard.late_pattern import compile_late
 
 
 class Spot(StrEnum):
@@ -96,21 +97,21 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
 )
 _COMPILED_TABLE = tuple(
-    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), spot)
+    (compile_late(f"(?:^|/)(?:{file})$"), compile_late(f"(?:{function})$"), spot)
     for file, function, spot in _TABLE
 )
-_WORK_WAIT = re.compile(r"(?<=[\w)\]])(?<!fut)(?<!future)\.wait\s*\(\s*\)")
+_WORK_WAIT = compile_late(r"(?<=[\w)\]])(?<!fut)(?<!future)\.wait\s*\(\s*\)")
 """The wait for a collective or message that was started (``async_op``, isend, irecv): of what Python offers
 as ``wait()``, PyTorch's Work alone leaves no frame. A future may be an answer of RPC."""
 _LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
     # The source line of the innermost user frame, for waits in C that leave no frame of their own.
-    (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
-    (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
-    (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
+    (compile_late(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
+    (compile_late(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
+    (compile_late(r"\bsleep\s*\("), Spot.SLEEP),
     (_WORK_WAIT, Spot.COLLECTIVE),
-    (re.compile(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
-    (re.compile(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),
-    (re.compile(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C
+    (compile_late(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
+    (compile_late(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),
+    (compile_late(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C
 )
 
 
@@ -118,7 +119,7 @@ _DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
 """Calls in this file are no training steps: they ask the dispatcher of tf.data's service, and wait for it."""
 _THREADED_COLLECTIVES = "tensorflow/python/distribute/cross_device_ops.py"
 """This file calls collectives in threads if no tf.function is around them, and waits for these threads."""
-_COMPILED_COLLECTIVE = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
+_COMPILED_COLLECTIVE = compile_late(r"\b(_c10d_functional|wait_tensor)\b")
 
 
 def classify_stack(stack: Stack | None) -> Spot:
@@ -202,13 +203,13 @@ def _is_in_data_loader(stack: Stack) -> bool:
 
 
 _QUEUES = ("/queue.py", "/multiprocessing/queues.py")
-_QUEUE_FILE = re.compile(
+_QUEUE_FILE = compile_late(
     r"/python3[^/]*/(?:threading|queue|selectors|multiprocessing/(?:queues|connection))\.py$"
 )
 
 
 _STATE_QUERIES = tuple(
-    (re.compile(f"(?:^|[/ ])(?:{file})>?$"), re.compile(f"(?:{function})$"))
+    (compile_late(f"(?:^|[/ ])(?:{file})>?$"), compile_late(f"(?:{function})$"))
     for file, function in (
         (r"genericpath(?:\.py)?", "exists|lexists|isfile|isdir|islink|getsize|getmtime|isjunction"),
         (r"posixpath(?:\.py)?", "exists|lexists|islink|ismount|join|_get_sep"),

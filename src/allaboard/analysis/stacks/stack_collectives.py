@@ -6,7 +6,6 @@ calls; it cannot show whether the job moves.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
@@ -16,18 +15,19 @@ from allaboard.analysis.stacks.own_collective import OwnCollective
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stacks.stack_groups import StackGroup
 from allaboard.facts import Frame, Stack
+from allaboard.late_pattern import compile_late
 
-_CALL_FILES = re.compile(
+_CALL_FILES = compile_late(
     r"(?:^|/)(?:torch/distributed/(?:distributed_c10d|_functional_collectives)\.py"
     r"|horovod/(?:torch|tensorflow|mxnet)/mpi_ops\.py"
     r"|jax/experimental/multihost_utils\.py)$"
 )
 """Files whose functions are the collectives that programs call."""
-_WRAPPERS = re.compile(r"wrapper|func_wrapper|inner|_.*|synchronize|wait|poll|wait_tensor")
+_WRAPPERS = compile_late(r"wrapper|func_wrapper|inner|_.*|synchronize|wait|poll|wait_tensor")
 """Functions of these files that do not say which collective it is."""
-MESSAGES = re.compile(r"(?:i?send|i?recv|batch_isend_irecv)(?:_object_list|_anysource)?")
+MESSAGES = compile_late(r"(?:i?send|i?recv|batch_isend_irecv)(?:_object_list|_anysource)?")
 """Calls of two ranks, which rightly differ: one sends, and the other receives."""
-_ONE_FOR_ALL = re.compile(
+_ONE_FOR_ALL = compile_late(
     r"(?:monitored_)?barrier|broadcast.*|scatter.*|gather|gather_object|reduce|new_group"
 )
 """Collectives that ranks rightly call at lines of their own: for the root, for the one that goes first."""

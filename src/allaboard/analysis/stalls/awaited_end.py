@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from allaboard.facts import Evidence, Member
+from allaboard.late_pattern import compile_late
 
 _NAME_SERVER = "name server "
 _NAMED_PIPE = "named pipe "
-_STORE_CALL = re.compile(r"\b(\w{0,40}store)\w{0,8}\.(?:wait|get|multi_get)\s*\(")
+_STORE_CALL = compile_late(r"\b(\w{0,40}store)\w{0,8}\.(?:wait|get|multi_get)\s*\(")
 """A wait for keys of a store of PyTorch, in C: only the source line shows it."""
 
 

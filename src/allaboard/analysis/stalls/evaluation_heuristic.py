@@ -11,8 +11,9 @@ import re
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.facts import Member
+from allaboard.late_pattern import compile_late
 
-_EVALUATION_NAMES = re.compile(
+_EVALUATION_NAMES = compile_late(
     r"(?:^|_)(?:evals?|evaluate|evaluation|evaluator|validate|validation|test|predict|predictions?"
     r"|inference|generate|rollouts?|metrics?|scores?|accuracy|bleu|rouge|fid|perplexity)(?:_|$)",
     re.IGNORECASE,

@@ -7,17 +7,16 @@ Tried on jax 0.10 and NumPy 2.4.
 
 from __future__ import annotations
 
-import re
-
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Member
+from allaboard.late_pattern import compile_late
 
-_NUMPY_READ_LINE = re.compile(
+_NUMPY_READ_LINE = compile_late(
     r"\b(?:np|numpy|onp)\.(?:as(?:any|contiguous|fortran)?array|ascontiguousarray|array|copy|is(?:finite|nan|inf)"
     r"|float\d+)\s*\(|\bmemoryview\s*\("
 )
 """Calls of NumPy that take an array in C without a Python frame; only the source line shows them."""
-_NUMPY_ARRAY_CALL = re.compile(r"\bas(?:any)?array\s*\(|\barray\s*\(")
+_NUMPY_ARRAY_CALL = compile_late(r"\bas(?:any)?array\s*\(|\barray\s*\(")
 _JAX_TREE_FILE = "jax/_src/tree_util.py"
 """It calls a C function for each leaf (`jax.tree.map(np.asarray, …)`); a Python one has its own frame."""
 

@@ -3,30 +3,29 @@ threads that keep a process whose script has come to its end. Pure."""
 
 from __future__ import annotations
 
-import re
-
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Member, Stack
+from allaboard.late_pattern import compile_late
 
-_THREADING = re.compile(r"python3[^/]*/threading\.py$")
+_THREADING = compile_late(r"python3[^/]*/threading\.py$")
 _WAITERS = (
     # end of the file's path, function, and how that wait is called
-    (re.compile(r"python3[^/]*/queue\.py$"), "get", "waiting for an item from a queue"),
-    (re.compile(r"python3[^/]*/queue\.py$"), "put", "waiting for space in a queue"),
+    (compile_late(r"python3[^/]*/queue\.py$"), "get", "waiting for an item from a queue"),
+    (compile_late(r"python3[^/]*/queue\.py$"), "put", "waiting for space in a queue"),
     (
-        re.compile(r"python3[^/]*/queue\.py$"),
+        compile_late(r"python3[^/]*/queue\.py$"),
         "join",
         "waiting for all items of a queue to be processed",
     ),
-    (re.compile(r"/concurrent/futures/_base\.py$"), "result", "waiting for a future's result"),
-    (re.compile(r"/concurrent/futures/_base\.py$"), "wait", "waiting for futures"),
+    (compile_late(r"/concurrent/futures/_base\.py$"), "result", "waiting for a future's result"),
+    (compile_late(r"/concurrent/futures/_base\.py$"), "wait", "waiting for futures"),
     (_THREADING, "join", "waiting for a thread to end"),
 )
 
 MAX_SHOWN_THREADS = 3
 """Places of threads that are named."""
-_FEEDER_FILE = re.compile(r"python3[^/]*/multiprocessing/queues\.py$")
-_EVENT_LOOP_FILE = re.compile(r"python3[^/]*/asyncio/base_events\.py$")
+_FEEDER_FILE = compile_late(r"python3[^/]*/multiprocessing/queues\.py$")
+_EVENT_LOOP_FILE = compile_late(r"python3[^/]*/asyncio/base_events\.py$")
 UNREAD_QUEUE = "at its end, and waiting until somebody reads what it has put into a queue"
 """What a process does whose queue of multiprocessing is not read: its end waits for the queue's thread."""
 

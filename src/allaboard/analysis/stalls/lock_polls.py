@@ -4,14 +4,13 @@ between (SQLite, filelock). Pure.
 
 from __future__ import annotations
 
-import re
-
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import JobView, LockWait, Member
+from allaboard.late_pattern import compile_late
 
-_DATABASE_LINE = re.compile(r"\.(?:execute\w{0,12}|commit|backup|connect)\s*\(")
+_DATABASE_LINE = compile_late(r"\.(?:execute\w{0,12}|commit|backup|connect)\s*\(")
 """Calls of a database in C, which leave no frame; only the source line shows them."""
-_DATABASE_FUNCTION = re.compile(r"(?:do_)?(?:execute\w{0,12}|commit)$")
+_DATABASE_FUNCTION = compile_late(r"(?:do_)?(?:execute\w{0,12}|commit)$")
 """Functions of libraries around a database, in which such a call is made."""
 
 

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from allaboard.errors import AllaboardError
 from allaboard.formats.slurm_hostlist import HostlistError, expand_hostlist
+from allaboard.late_pattern import compile_late
 
 MAX_SHOWN_NAMES = 4
 """Names of a certificate that a message shows."""
-_FINGERPRINT = re.compile(r"sha256:((?:[0-9a-f]{2}:?){32})")
-_NAME = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?", re.ASCII)
+_FINGERPRINT = compile_late(r"sha256:((?:[0-9a-f]{2}:?){32})")
+_NAME = compile_late(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*\.?", re.ASCII)
 
 
 class PeerNamesError(AllaboardError):

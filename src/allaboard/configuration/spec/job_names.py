@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from allaboard.late_pattern import compile_late
+
 _NAMES = {
     "worker": "worker",
     "ps": "ps",
@@ -17,7 +19,7 @@ _NAMES = {
     "evaluator": "evaluator",
 }
 """Names as people write them, in small letters and without separators."""
-_ENDING = re.compile(
+_ENDING = compile_late(
     r"(?:hosts?|nodes?|list|addresses|address|addrs?|tasks?|replicas?|ips?|spec)\Z"
 )
 """What names of variables and flags add: ``worker_hosts``, ``ps_list``."""

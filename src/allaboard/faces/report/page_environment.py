@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from allaboard.faces.report.activity_letters import LETTERS
+from allaboard.faces.report.template_cache import TemplateCache
 from allaboard.report.plain_text import clean
 from allaboard.report.servers import format_bytes
 from allaboard.report.what_happened import duration_words, step_words
@@ -28,6 +29,7 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_visible,
+        bytecode_cache=TemplateCache(TEMPLATES, options=Path(__file__)),
     )
     environment.filters |= {
         "duration": duration_words,

@@ -7,20 +7,20 @@ the function that the engine called. What such a thread waits for, the main thre
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from allaboard.facts import Frame
+from allaboard.late_pattern import compile_late
 
-_ENGINE_ENTRY = re.compile(
+_ENGINE_ENTRY = compile_late(
     r"(?:^|/)torch/(?:autograd/(?:graph|__init__|variable)|_tensor|tensor)\.py$"
 )
 """Files from which a program enters the engine; their innermost frame is the entry."""
 _ENTRY_FUNCTIONS = ("backward", "grad", "_engine_run_backward", "run_backward")
-_PYTHON_THREAD = re.compile(r"(?:^|/)(?:threading|multiprocessing/process|_bootstrap)\.py$")
-_OTHER_ENTRY = re.compile(r"(?:^|/)torch/distributed/rpc/|(?:^|/)tensorflow/")
+_PYTHON_THREAD = compile_late(r"(?:^|/)(?:threading|multiprocessing/process|_bootstrap)\.py$")
+_OTHER_ENTRY = compile_late(r"(?:^|/)torch/distributed/rpc/|(?:^|/)tensorflow/")
 """Outermost frames of threads that other parts of native code run Python in."""
-_FUNCTION = re.compile(r"(?:^|/)torch/(?:autograd/function|distributed/.*|nn/parallel/.*)\.py$")
+_FUNCTION = compile_late(r"(?:^|/)torch/(?:autograd/function|distributed/.*|nn/parallel/.*)\.py$")
 """Files that show the engine's work: a custom function, or a hook of DDP, FSDP or a communication hook."""
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-_LINE = re.compile(
+from allaboard.late_pattern import compile_late
+
+_LINE = compile_late(
     r"(?P<file>[^\s:]{1,300}):(?P<line>\d{1,6}): (?P<kernel>[^\n]{1,2000}?): block: \[\d+,\d+,\d+\], "
     r"thread: \[\d+,\d+,\d+\] Assertion `(?P<condition>[^\n]{1,300}?)`? failed\."
 )

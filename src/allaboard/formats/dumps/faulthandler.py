@@ -9,6 +9,7 @@ from typing import NamedTuple
 from allaboard.facts import Frame
 from allaboard.formats.dumps.program_thread import program_frames
 from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_threads
+from allaboard.late_pattern import compile_late
 
 MAX_DUMPS = 256
 """Main threads of one file that are told apart, and dumps of one of them that are looked at."""
@@ -20,16 +21,16 @@ MAX_OTHER_THREADS_LENGTH = 1 << 18
 """Characters of a dump's other threads that are read."""
 FATAL_ERROR = "Fatal Python error: "
 """Begins what is written when native code crashes, or the interpreter gives up."""
-_FATAL = re.compile(rf"^(?:\[\w+\]:? ?)?{FATAL_ERROR}([^\n]{{1,100}})", re.MULTILINE)
-_CURRENT_THREAD = re.compile(r"^Current thread 0x([0-9a-f]+)", re.MULTILINE)
+_FATAL = compile_late(rf"^(?:\[\w+\]:? ?)?{FATAL_ERROR}([^\n]{{1,100}})", re.MULTILINE)
+_CURRENT_THREAD = compile_late(r"^Current thread 0x([0-9a-f]+)", re.MULTILINE)
 MAX_DUMP_LENGTH = 1 << 20
 """Characters of a crash's dump that are read: a hundred threads of a hundred frames."""
-_HEAD = re.compile(
+_HEAD = compile_late(
     r"^(?:Current thread|Thread) 0x([0-9a-f]+)[^\n]*\(most recent call first\):?|"
     r"^Stack \(most recent call first\):?",
     re.MULTILINE,
 )
-_LINE = re.compile(
+_LINE = compile_late(
     r'  File (?:"[^"\n]*"|\?\?\?), line (?:\d+|\?\?\?) in [^"\n]+|  \.\.\.|  <[^>]*>'
 )
 

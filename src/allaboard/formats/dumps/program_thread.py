@@ -7,18 +7,18 @@ methods beside the main one; the main thread waits for the next call meanwhile. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from allaboard.facts import Frame
 from allaboard.formats.dumps.autograd_threads import with_backward_thread
+from allaboard.late_pattern import compile_late
 
-_SERVES = re.compile(r"(?:^|/)ray/_private/(?:worker|workers/default_worker)\.py$")
+_SERVES = compile_late(r"(?:^|/)ray/_private/(?:worker|workers/default_worker)\.py$")
 """Files of the outermost frames of an actor's main thread."""
 _ENTRIES = (
-    (re.compile(r"(?:^|/)ray/train/v2/[\w/]{1,80}/thread_runner\.py$"), "_run_target"),
-    (re.compile(r"(?:^|/)ray/air/_internal/util\.py$"), "run"),
-    (re.compile(r"(?:^|/)ray/_private/function_manager\.py$"), "actor_method_executor"),
+    (compile_late(r"(?:^|/)ray/train/v2/[\w/]{1,80}/thread_runner\.py$"), "_run_target"),
+    (compile_late(r"(?:^|/)ray/air/_internal/util\.py$"), "run"),
+    (compile_late(r"(?:^|/)ray/_private/function_manager\.py$"), "actor_method_executor"),
 )
 """Where such a thread enters the program: the file and the function."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from allaboard.facts import Frame
 from allaboard.formats.dumps.program_thread import program_frames
+from allaboard.late_pattern import compile_late
 
-_THREAD = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
-_FRAME = re.compile(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
+_THREAD = compile_late(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
+_FRAME = compile_late(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
 
 def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:

@@ -11,10 +11,11 @@ import msgspec
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.facts import Member, Who
+from allaboard.late_pattern import compile_late
 
-_NAMED_TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
+_NAMED_TASK = compile_late(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 """How TensorFlow names the other end of a connection in its errors, and its own end too."""
-_LOST_VARIABLES = re.compile(r"uninitialized|not initialized", re.IGNORECASE)
+_LOST_VARIABLES = compile_late(r"uninitialized|not initialized", re.IGNORECASE)
 """What TensorFlow says of variables that were lost with their server."""
 
 
