@@ -227,6 +227,7 @@ def _launch_problems(path: str, parsed: Parsed, paths: Sequence[str]) -> Iterato
     from allaboard.check.launched.docker_names import docker_problems
     from allaboard.check.launched.named_files import LaunchedFiles
     from allaboard.check.launched.script_and_step import launch_problems
+    from allaboard.check.launched.script_without_rank import without_rank_by_mpirun
     from allaboard.check.launched.steps_in_turn import steps_in_turn
     from allaboard.check.launched.visible_devices import visible_device_problems
     from allaboard.check.launched.wrapped_commands import wrapped_problems
@@ -240,6 +241,7 @@ def _launch_problems(path: str, parsed: Parsed, paths: Sequence[str]) -> Iterato
             yield from steps_in_turn(parsed.shell_script, files)
             yield from hostfile_problems(material, files)
             yield from batch_problems(material, files)
+            yield from without_rank_by_mpirun(material, files)
             yield from docker_problems(material)
 
 

@@ -15,12 +15,20 @@ from allaboard.formats.cli_flags import words_after_program
 
 _MEETING_VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
 _ADDRESS = re.compile(r'"([\w.\-\[\]:]+:\d+)"')
+_PLAIN_NAME = re.compile(r"[A-Za-z][\w-]*")
+"""Matches a name of one word, which only Docker could know; one with dots, a name server may."""
+_NAMES = re.compile(r"[\w-]+")
 _RANKS = ("RANK", "JAX_PROCESS_ID", "NODE_RANK")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun")
 
 
-def compose_problems(services: Node | None, members: dict[str, Material]) -> Iterator[Problem]:
-    """Yield the problems of the services with these names, which take part in a job."""
+def compose_problems(
+    services: Node | None, members: dict[str, Material], joins_others: bool = False
+) -> Iterator[Problem]:
+    """Yield the problems of the services with these names, which take part in a job.
+
+    ``joins_others`` is True if a network of theirs may have containers that the file does not start.
+    """
     several = sum(any(n in m.variables for n in _RANKS) for m in members.values()) > 1
     for name, material in members.items():
         node = services.items.get(name) if services is not None else None
@@ -30,6 +38,55 @@ def compose_problems(services: Node | None, members: dict[str, Material]) -> Ite
         if several and node.node_at("network_mode") is None:
             yield from _loopback(name, material)
     yield from _clusters(services, members)
+    if services is not None and several and not joins_others:
+        yield from _unknown_name(services, members)
+
+
+def _unknown_name(services: Node, members: dict[str, Material]) -> Iterator[Problem]:
+    """Report the name of a meeting place that no container of the file has."""
+    names = set(services.items)
+    for node in services.items.values():
+        for key in ("container_name", "hostname"):
+            named = node.node_at(key)
+            names |= {named.text} if named is not None else set()
+        if any(
+            node.node_at(k) is not None for k in ("network_mode", "extra_hosts", "external_links")
+        ):
+            return  # names of the host, or of other containers
+        names |= set(_NAMES.findall(" ".join(_texts(node.node_at("networks")))))
+        names |= set(_NAMES.findall(" ".join(_texts(node.node_at("links")))))
+    for material in members.values():
+        value = material.variables.get("MASTER_ADDR")
+        host = value.text if value is not None else ""
+        if value is None or not _PLAIN_NAME.fullmatch(host) or is_this_host_alone(host):
+            continue
+        if host not in names:
+            yield _problem(
+                f"MASTER_ADDR is {host}, and no service of this file has that name: the ranks do not find "
+                "rank 0",
+                f"MASTER_ADDR={host}, services: {', '.join(list(services.items)[:6])}",
+                f"MASTER_ADDR: {_first_rank(members) or 'SERVICE-OF-RANK-0'}",
+                value,
+            )
+            return
+
+
+def _first_rank(members: dict[str, Material]) -> str:
+    """Return the name of the service of rank 0; "" if none says so."""
+    for name, material in members.items():
+        if any(n in material.variables and material.variables[n].integer == 0 for n in _RANKS):
+            return name
+    return ""
+
+
+def _texts(node: Node | None) -> Iterator[str]:
+    """Yield all texts in a part of the file."""
+    if node is None:
+        return
+    if node.text:
+        yield node.text
+    for child in (*node.items.values(), *node.elements):
+        yield from _texts(child)
 
 
 def _loopback(name: str, material: Material) -> Iterator[Problem]:

@@ -60,6 +60,40 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
         )
 
 
+_ENDED_SSH = re.compile(
+    r"(?:^|[;&|(]|\bdo\b|\bthen\b)\s*(?P<ssh>(?:nohup\s+)?(?:\S*/)?ssh\s[^'\"`;|&\n#]*?"
+    r"\s(?P<setup>cd|export|source|\.|conda\s+activate|module\s+load)\s[^'\"`;|&\n#]*)"
+    r"(?P<end>;|&&)\s*(?P<rest>[^\n]*)"
+)
+"""Matches an ssh whose remote command, without quotes, ends in what lasts no longer than it."""
+_STARTS = re.compile(
+    r"\b(?:python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun)\b"
+)
+
+
+def ended_remote_commands(text: str, file: str) -> Iterator[Problem]:
+    """Yield a problem for ``ssh HOST cd DIR; torchrun …``: the shell here ends ssh's command at the ``;``."""
+    joined = text.replace("\\\n", "  ")  # a command on several lines, with the same positions
+    for match in _ENDED_SSH.finditer(joined):
+        started = _STARTS.search(match["rest"])
+        if started is None:
+            continue
+        begin = match.start("ssh")
+        yield Problem(
+            kind="torn",
+            message=f"the command of ssh ends at the {match['end']}: {started[0]} behind it runs on this "
+            "host, each time",
+            observed=" ".join(match["ssh"].split())[:80] + match["end"],
+            correction=f"ssh HOST '{match['setup']} … && {started[0]} …'   # in \"…\" if it has variables "
+            "of this script",
+            origin=Origin(
+                file=file,
+                line=text.count("\n", 0, begin) + 1,
+                column=begin - text.rfind("\n", 0, begin),
+            ),
+        )
+
+
 def _is_launch(command: Sequence[Value]) -> bool:
     if words_after_program(command, _LAUNCHERS, TORCHRUN_MODULES) is not None:
         return True

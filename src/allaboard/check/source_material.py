@@ -188,7 +188,9 @@ def _parse_manifest(source: Source, parsed: Parsed) -> None:
                 members = list(training_services(tree, source.name))
                 parsed.members += members
                 named = {subject.rpartition(" ")[2]: material for subject, material in members}
-                parsed.problems += compose_problems(tree.node_at("services"), named)
+                networks = tree.node_at("networks")
+                may_join = networks is not None and "external" in source.text
+                parsed.problems += compose_problems(tree.node_at("services"), named, may_join)
         parsed.manifests = read_manifests(documents, source.name, "$" in source.text)
         _add_inner_scripts(
             embedded_scripts(documents, parsed.manifests, source.name), source, parsed
@@ -227,6 +229,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
     from allaboard.check.shell_pitfalls import (
         blank_templates,
+        ended_remote_commands,
         late_directives,
         torn_commands,
         unexpanded_directives,
@@ -255,6 +258,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     script = read_shell(blank_templates(source.text), source.name)
     parsed.problems += [
         *torn_commands(script, source.name),
+        *ended_remote_commands(source.text, source.name),
         *late_directives(source.text, source.name),
         *unexpanded_directives(source.text, source.name),
     ]

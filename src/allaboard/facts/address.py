@@ -190,6 +190,9 @@ def address_fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str
             f"has the character {odd_character!r} ({name}), which no host name has",
             f"HOST:{kept_port}",
         )
+    if re.search(r"['\"`]", text):
+        bare = parse_address(re.sub(r"['\"`]", "", text))
+        return "has a quotation mark in it", join_host_port(bare.host or "HOST", kept_port)
     if re.search(r"[<>${}]", text):
         return "is a placeholder that nobody filled in", f"HOST:{kept_port}"
     if address.rest:

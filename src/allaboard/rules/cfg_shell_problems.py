@@ -74,7 +74,7 @@ def _below(option: str) -> Problem:
 
 RULES = {
     "cfg044_torn_command": _rule(
-        page="""A launch command ends before its last line.
+        page="""A launch command ends before its last line, or where its writer did not mean it to.
 
 ## Why it matters
 A backslash joins two lines only as the very last character. With a blank after it, with a comment among the
@@ -82,8 +82,12 @@ lines, or without it, the command ends there. torchrun starts with half of its o
 four. The rest becomes a command that does not exist (`--nproc-per-node: command not found`), about which a
 script without `set -e` prints one line and goes on.
 
+In `ssh HOST cd DIR; torchrun …`, the shell here ends ssh's command at the `;`: each torchrun starts on this
+host, and the others are only logged into.
+
 ## What to do
-Remove the blank, move the comment above the command, or add the backslash.
+Remove the blank, move the comment above the command, or add the backslash. Put the whole command of ssh in
+quotes.
 """,
         examples={
             "a blank after the backslash at the end of a line": Problem(
@@ -93,7 +97,14 @@ Remove the blank, move the comment above the command, or add the backslash.
                 observed="there is a blank after the backslash",
                 correction="sed -i 's/\\\\[[:blank:]]*$/\\\\/' run.sh",
                 origin=Origin(file="run.sh", line=3, column=20),
-            )
+            ),
+            "the `;` behind `cd` ends the command of ssh": Problem(
+                kind="torn",
+                message="the command of ssh ends at the ;: torchrun behind it runs on this host, each time",
+                observed="ssh $host cd /work;",
+                correction="ssh HOST 'cd … && torchrun …'",
+                origin=Origin(file="run.sh", line=3, column=3),
+            ),
         },
         silent_on={
             "a launch command that is not interrupted": sample_config_facts(

@@ -30,6 +30,11 @@ _FABRIC = ("lightning.Fabric()", "lightning.fabric.Fabric()", "lightning_fabric.
 _SAMPLER_OFF = re.compile(r"(?:use_distributed_sampler|replace_sampler_ddp)\s*=\s*False")
 _DIVIDES = re.compile(r"[sS]ampler|rank|world|shard|islice")
 _SEVERAL_DEVICES = re.compile(r"(?:devices|gpus|num_nodes)=(?:[2-9]|[1-9]\d|-1)")
+_RAY_DIVIDES = re.compile(
+    r"prepare_data_loader|get_dataset_shard|DistributedSampler|accelerate|transformers|ightning|deepspeed"
+    r"|num_workers=1\b"
+)
+"""Matches what divides data under Ray, or a job of one worker."""
 _SHARDING_NAMES = ("shard", "split_dataset_by_node", "Subset", "random_split", "split_by_node")
 _SEEDING_FUNCTIONS = (
     "seed",
@@ -57,6 +62,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     loaders = script.calls_of(_LOADER)
     if ("accelerate" in facts.source or "abric" in facts.source) and loaders:
         yield from _unprepared(script, loaders)
+    if "ightning" in facts.source:
+        yield from _undivided_stream(script, loaders)
+    if "TorchTrainer" in facts.source:
+        yield from _unprepared_by_ray(script, loaders)
     if _SAMPLER_OFF.search(facts.source):
         yield from _without_sampler(script, loaders)
     group = script.calls_of("torch.distributed.init_process_group") or script.calls_of(_DDP)
@@ -147,6 +156,62 @@ def _without_sampler(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(loaders[0]),
+        )
+        return
+
+
+def _undivided_stream(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
+    """Report an IterableDataset that every rank of Lightning reads whole: no sampler can divide it."""
+    trainers = [
+        c
+        for n, c in script.calls
+        if n.endswith(".Trainer") and "ightning" in n and _SEVERAL_DEVICES.search(ast.unparse(c))
+    ]
+    for loader in loaders if trainers else ():
+        stream = _stream_class(script, call_argument(loader, "dataset", 0))
+        text = ast.unparse(stream) if stream is not None else ""
+        if stream is None or _DIVIDES_BY_RANK.search(text) or _RANDOM_DATA.search(text):
+            continue
+        if _differs_by_rank(script, loader):
+            continue
+        yield Claim(
+            summary=f"every rank reads the whole dataset: {stream.name} does not divide it, and Lightning "
+            "divides no IterableDataset",
+            evidence=(script.evidence_for(loader), script.evidence_for(trainers[0])),
+            fix=_fix(None, stream),
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(loader),
+        )
+        return
+
+
+def _unprepared_by_ray(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
+    """Report a loader in the function that Ray runs on each worker, which nothing divides."""
+    source = "\n".join(script.lines)
+    if _RAY_DIVIDES.search(source):
+        return
+    for name, trainer in script.calls:
+        if not name.endswith("ray.train.torch.TorchTrainer"):
+            continue
+        loop = call_argument(trainer, "train_loop_per_worker", 0)
+        functions = script.functions_named(loop.id) if isinstance(loop, ast.Name) else []
+        if len(functions) != 1 or "backward(" not in source:
+            continue
+        inner = [c for c in loaders if script.enclosing_function(c) is functions[0]]
+        plain = [
+            c for c in inner if not {"sampler", "batch_sampler", None} & {k.arg for k in c.keywords}
+        ]
+        if not plain or _contains_rank(script, plain[0]):
+            continue
+        yield Claim(
+            summary="every worker reads the whole dataset: this DataLoader does not go through "
+            "ray.train.torch.prepare_data_loader",
+            evidence=(script.evidence_for(plain[0]), script.evidence_for(trainer)),
+            fix="loader = ray.train.torch.prepare_data_loader(loader)",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(plain[0]),
         )
         return
 
@@ -331,6 +396,20 @@ class Lines(torch.utils.data.IterableDataset):
     def __iter__(self):
         yield from open(p)
 """
+_LIGHTNING_STREAM = (
+    "import lightning as L\n"
+    + _STREAM
+    + "loader = torch.utils.data.DataLoader(Lines())\nL.Trainer(devices=4).fit(net, loader)\n"
+)
+_RAY_LOOP = """import ray.train.torch
+from ray.train.torch import TorchTrainer
+from torch.utils.data import DataLoader
+def loop(config):
+    l = DataLoader(rows, shuffle=True)
+    for x in l:
+        net(x).sum().backward()
+TorchTrainer(loop, scaling_config=scaling).fit()
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -340,6 +419,16 @@ RULE = Rule(
         "a DataLoader that is not passed to `accelerator.prepare`": (
             ScriptFacts(source=_ACCELERATED.replace("GIVEN", "model")),
             "every rank reads the whole dataset: loader is not passed to accelerator.prepare",
+        ),
+        "an IterableDataset that every rank of Lightning reads whole": (
+            ScriptFacts(source=_LIGHTNING_STREAM),
+            "every rank reads the whole dataset: Lines does not divide it, and Lightning divides no "
+            "IterableDataset",
+        ),
+        "a DataLoader that is not passed to Ray's `prepare_data_loader`": (
+            ScriptFacts(source=_RAY_LOOP),
+            "every worker reads the whole dataset: this DataLoader does not go through "
+            "ray.train.torch.prepare_data_loader",
         ),
         "a DataLoader that is not passed to Fabric's `setup_dataloaders`": (
             ScriptFacts(source=_FABRIC_LOOP),
@@ -368,6 +457,17 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "an IterableDataset of Lightning that divides itself": ScriptFacts(
+            source=_LIGHTNING_STREAM.replace("open(p)", "islice(open(p), rank, None, world)")
+        ),
+        "an IterableDataset of Lightning on one device": ScriptFacts(
+            source=_LIGHTNING_STREAM.replace("devices=4", "devices=1")
+        ),
+        "a DataLoader that Ray has prepared": ScriptFacts(
+            source=_RAY_LOOP.replace(
+                "    for x", "    l = ray.train.torch.prepare_data_loader(l)\n    for x"
+            )
+        ),
         "a DataLoader that Fabric has set up": ScriptFacts(
             source=_FABRIC_LOOP.replace("for x", "loader = fabric.setup_dataloaders(loader)\nfor x")
         ),

@@ -36,7 +36,8 @@ _DIVIDED_BY_REPLICAS = re.compile(
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.strategies:
+    # A worker of parameter servers applies its gradients alone: there is one replica.
+    if all("ParameterServer" in ast.unparse(call.func) for call in script.strategies):
         return
     # Keras runs the train_step of a model of its own in each replica.
     own_steps = [

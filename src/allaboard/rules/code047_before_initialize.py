@@ -21,18 +21,22 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _STARTS_BACKEND = re.compile(
-    r"jax\.(?:(?:local_)?devices|(?:local_)?device_count|process_index|process_count|device_put|default_backend"
+    r"keras\.distribution\.list_devices|jax\.(?:(?:local_)?devices|(?:local_)?device_count|process_index|process_count|device_put|default_backend"
     r"|random\.(?:PRNGKey|key|split|normal|uniform)"
     r"|numpy\.(?:array|asarray|zeros|ones|full|arange|eye|linspace)(?:_like)?)"
 )
 """Calls that start the backend."""
+_INITIALISERS = (
+    "jax.distributed.initialize",
+    "keras.distribution.initialize",  # which calls the first one where Keras runs on JAX
+)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "jax" not in facts.source or "distributed" not in facts.source:
+    if "jax" not in facts.source or "distribut" not in facts.source:
         return
     script = read_script(facts)
-    starts = script.calls_of("jax.distributed.initialize")
+    starts = script.calls_of(*_INITIALISERS)
     if len(starts) != 1 or _is_of_one(starts[0]):
         return
     use = next(_earlier_uses(script, starts[0]), None)
@@ -40,7 +44,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     short = ast.unparse(use.func)
     yield Claim(
-        summary=f"{short} starts JAX for this process alone, before jax.distributed.initialize",
+        summary=f"{short} starts JAX for this process alone, before "
+        f"{script.call_name(starts[0].func)}",
         evidence=(script.evidence_for(use), script.evidence_for(starts[0])),
         fix=f"{ast.unparse(starts[0])[:100]}   # above line {use.lineno}",
         certainty=Certainty.LIKELY,
@@ -101,6 +106,13 @@ RULE = Rule(
                 + "KEY = jax.random.PRNGKey(0)\ndef main():\n    jax.distributed.initialize()\n"
             ),
             "jax.random.PRNGKey starts JAX for this process alone, before jax.distributed.initialize",
+        ),
+        "`jax.devices()` before Keras's initialisation": (
+            ScriptFacts(
+                source=_HEAD
+                + "import keras\nprint(jax.devices())\nkeras.distribution.initialize()\n"
+            ),
+            "jax.devices starts JAX for this process alone, before keras.distribution.initialize",
         ),
     },
     silent_on={

@@ -141,6 +141,7 @@ def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
     script = server_script(facts)
     if script is None or "device_filters" in facts.source or "SyncReplicas" in facts.source:
         return
+    yield from _left_by_finished(script)
     workers = cluster_jobs(script).get("worker")
     if (
         "ps" not in cluster_jobs(script)
@@ -162,6 +163,39 @@ def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
 
+def _left_by_finished(script: Script) -> Iterator[Claim]:
+    """Report a managed session for all tasks where a task ends after its steps and others begin later."""
+    jobs = cluster_jobs(script)
+    host_lists = [h for j, h in jobs.items() if j != "ps" and isinstance(h, (ast.List, ast.Tuple))]
+    if sum(len(h.elts) for h in host_lists) < 3 or not script.calls_of(
+        "tensorflow.train.StopAtStepHook", "tensorflow.estimator.StopAtStepHook"
+    ):
+        return
+    for call in script.calls_of("tensorflow.train.MonitoredTrainingSession"):
+        keywords = {k.arg for k in call.keywords}
+        if (
+            {"config", None} & keywords
+            or len(call.args) > 7
+            or "master" not in keywords | _first(call)
+        ):
+            continue
+        yield Claim(
+            summary="this session waits for every task of the cluster, and a task that has done its steps is "
+            "gone: one that starts later waits for it for ever",
+            evidence=(script.evidence_for(call),),
+            fix='config=tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task_index}"])   '
+            "# the job with the variables, and the task itself",
+            severity=Severity.INFO,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
+
+
+def _first(call: ast.Call) -> set[str | None]:
+    return {"master"} if call.args else set()
+
+
 _HEAD = """import tensorflow as tf
 cluster = tf.train.ClusterSpec({"ps": ["p:2222"], "worker": ["a:2222", "b:2222"]})
 server = tf.train.Server(cluster, job_name=job, task_index=index)
@@ -176,6 +210,7 @@ _FILTERED = _SESSION.replace("target", "target, config=tf.ConfigProto(device_fil
 _MONITORED = (
     "with tf.train.MonitoredTrainingSession(server.target, index == 0) as s:\n    s.run(train)\n"
 )
+_STOPPED = _MONITORED.replace("== 0)", "== 0, hooks=[tf.train.StopAtStepHook(9)])")
 _SYNC = "opt = tf.train.SyncReplicasOptimizer(opt, 2)\n"
 
 RULES = {
@@ -183,9 +218,9 @@ RULES = {
         page="""Every worker of a TensorFlow 1 job runs the initialiser of the shared variables.
 
 ## Why it matters
-The variables are on the parameter servers, and all workers share them. A worker that starts, or starts again,
-sets them back to their initial values while the others train: the loss jumps, and checkpoints are lost. A
-plain session does not wait for the chief, either.
+The variables are on the parameter servers, and all workers share them. A worker that starts, or starts
+again, sets them back to their initial values while the others train: the loss jumps, and checkpoints are
+lost. A plain session does not wait for the chief, either.
 
 ## What to do
 Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores, the others wait for it.
@@ -252,8 +287,8 @@ Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`
 ## Why it matters
 Without `device_filters`, a session connects to every worker, although a worker needs the parameter servers
 only. "CreateSession still waiting for response from worker" is printed for ever if any worker is not there,
-and one that fails ends the steps of all others. A MonitoredTrainingSession needs the filters, too; only plain
-sessions are reported, because nothing restarts them.
+and one that fails ends the steps of all others. A MonitoredTrainingSession needs the filters, too; it is
+reported where a hook ends each task after the last step, so that one that starts late finds others gone.
 
 ## What to do
 Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worker's own task.
@@ -264,10 +299,20 @@ Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worke
                 _HEAD + _SESSION,
                 "a session without device_filters waits for every task of the cluster: a worker that is down "
                 "stops all others",
-            )
+            ),
+            "a MonitoredTrainingSession without `device_filters`, and tasks that end by their steps": (
+                _HEAD.replace('"b:2222"', '"b:2222", "c:2222"') + _STOPPED,
+                "this session waits for every task of the cluster, and a task that has done its steps is "
+                "gone: one that starts later waits for it for ever",
+            ),
         },
         silent_on={
             "a Session with `device_filters`": _HEAD + _FILTERED,
+            "a MonitoredTrainingSession with a configuration of its own": _HEAD.replace(
+                '"b:2222"', '"b:2222", "c:2222"'
+            )
+            + _STOPPED.replace("hooks=", "config=c, hooks="),
+            "a MonitoredTrainingSession that nothing ends": _HEAD + _MONITORED,
             "synchronous training, which needs all workers anyway": _HEAD + _SYNC + _SESSION,
             "a cluster with one worker": _HEAD.replace(', "b:2222"', "") + _SESSION,
         },

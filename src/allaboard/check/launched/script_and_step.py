@@ -14,6 +14,7 @@ from allaboard.check.launched.ranks_of_tasks import (
     world_of_nodes,
 )
 from allaboard.check.launched.script_and_torchrun import torchrun_problems
+from allaboard.check.launched.script_without_rank import without_rank_by_srun
 from allaboard.check.launched.shared_accelerate_config import (
     carried_config_problems,
     step_config_problem,
@@ -48,6 +49,7 @@ def launch_problems(material: Material, files: LaunchedFiles) -> Iterator[Proble
             _nodes,
             world_of_nodes,
             one_rank_for_all,
+            without_rank_by_srun,
             _too_many_tasks,
             _idle_gpus,
             _bound_gpu,

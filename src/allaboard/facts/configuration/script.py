@@ -44,6 +44,8 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     otherwise."""
     rank_option: Value | None = None
     """The flag from which it takes its rank, if that has a number by default."""
+    rank_variable: Value | None = None
+    """Its call that joins the job, if that takes the rank from the variable RANK and from nothing else."""
     spawn_count: Value | None = None
     """``nprocs`` of ``torch.multiprocessing.spawn``; its text is "" where only a run could tell."""
     spawns_per_device: bool = False

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Set
 from functools import cached_property
 
+from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_tests import canonical_text, negated_text
-from allaboard.formats.python.script_ast import Function, Script, leaves_block
+from allaboard.formats.python.script_ast import Function, Script, call_argument, leaves_block
 
 MAX_DEPTH = 4
 """Levels of functions that are followed."""
@@ -74,10 +76,37 @@ class CallGraph:
             # model = Net(); model.fit()
             name = self.script.call_name(call.func).replace("().", ".")
             name = "" if name in self._functions and "." not in name else name
+            name = name if name in self._functions else self._method_of_given(call.func)
         if isinstance(call.func, ast.Name) and name in self._class_names:
             name = f"{name}.__init__"
         candidates = self._functions.get(name, [])
         return candidates[0] if len(candidates) == 1 else None
+
+    def _method_of_given(self, function: ast.Attribute) -> str:
+        """Return ``Class.method`` for an object that its caller made: a parameter, or an attribute that the
+        constructor sets from one; "" if that is not seen."""
+        receiver = function.value
+        if not isinstance(receiver, (ast.Name, ast.Attribute)):
+            return ""
+        value = self.script.ranks.sole_value(receiver) or receiver
+        origin: ast.expr | None = resolve(self.script, value)
+        if isinstance(origin, ast.Name):
+            origin = self._constructor_argument(origin)
+        name = full_name(origin.func, {}) if isinstance(origin, ast.Call) else ""
+        return f"{name}.{function.attr}" if name in self._class_names else ""
+
+    def _constructor_argument(self, name: ast.Name) -> ast.expr | None:
+        """Return what a parameter of a constructor gets in the one call of its class."""
+        scope = self.script.ranks.parameter_scope(name)
+        owner = self.script.parents.get(scope) if scope is not None else None
+        if scope is None or scope.name != "__init__" or not isinstance(owner, ast.ClassDef):
+            return None
+        calls = self.script.calls_of(owner.name)
+        names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
+        if len(calls) != 1 or name.id not in names:
+            return None
+        passed = call_argument(calls[0], name.id, names.index(name.id) - 1)
+        return resolve(self.script, passed) if passed is not None else None
 
     def certain_calls(
         self, call: ast.Call, names: frozenset[str], depth: int = MAX_DEPTH

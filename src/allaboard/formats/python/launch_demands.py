@@ -27,6 +27,11 @@ _OTHER_LOCAL_RANK = re.compile(
 )
 """Matches scripts that may learn their local rank otherwise than by a flag."""
 _LOCAL_RANK_FLAG = re.compile(r"--local[_-]rank\Z")
+_OTHER_RANK = re.compile(
+    r"OMPI_|PMI_|PMIX_|mpi4py|SLURM_PROCID|SLURM_TASK|horovod|deepspeed|accelerate|ightning|transformers"
+    r"|environ\[['\"]RANK['\"]\]\s*=|environ\.(?:update|setdefault)|putenv|['\"]mpi['\"]|submitit|torchx|idr_torch"
+)
+"""Matches scripts that may learn their rank otherwise than by the variable RANK."""
 _TAKES_DEVICE = ("torch.cuda.set_device", "torch.device")
 
 
@@ -38,6 +43,7 @@ def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
         script = Script(ScriptFacts(source=source, file=file))
         reader = _Reader(script, ScriptPositions(source, file))
         reader.knows_local_rank = bool(_OTHER_LOCAL_RANK.search(source))
+        reader.knows_rank = bool(_OTHER_RANK.search(source))
         return reader.read(file)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -54,6 +60,8 @@ class _Reader:
         self.conditional = _conditional_nodes(script.tree)
         self.knows_local_rank = False
         """True if the script may learn its local rank otherwise than by a flag."""
+        self.knows_rank = False
+        """True if the script may learn its rank otherwise than by the variable RANK."""
 
     def read(self, file: str) -> LaunchDemands:
         demands = LaunchDemands(file=file)
@@ -82,6 +90,8 @@ class _Reader:
                 demands = msgspec.structs.replace(demands, is_nccl=True)
             if id(node) not in self.conditional:
                 demands = self._with_rank_option(demands, arguments.get("rank"))
+            if id(node) not in self.conditional:
+                demands = self._with_rank_variable(demands, node, arguments)
             size = arguments.get("world_size")
             return self._with_world_size(demands, size) if size is not None else demands
         if name == "jax.distributed.initialize" and len(node.args) < 4:
@@ -150,6 +160,19 @@ class _Reader:
             return demands
         taken = Value(option.flags[-1], self.positions.origin(option.call))
         return msgspec.structs.replace(demands, rank_option=taken)
+
+    def _with_rank_variable(
+        self, demands: LaunchDemands, node: ast.Call, arguments: dict[str, ast.expr]
+    ) -> LaunchDemands:
+        method, rank = arguments.get("init_method"), arguments.get("rank")
+        if len(node.args) > 1 or self.knows_rank or "store" in arguments:
+            return demands
+        is_env = method is None or (isinstance(method, ast.Constant) and method.value == "env://")
+        by_variable = is_env if rank is None else self._is_global_rank(rank)
+        if not by_variable or any("multiprocessing" in name for name, _ in self.script.calls):
+            return demands  # the processes that it starts may get the variable from it
+        taken = Value("init_process_group", self.positions.origin(node))
+        return msgspec.structs.replace(demands, rank_variable=taken)
 
     def _with_world_size(self, demands: LaunchDemands, node: ast.expr) -> LaunchDemands:
         value = self._resolve(node)

@@ -32,6 +32,8 @@ _OPTION = re.compile(r"[\w.]*(?:rank|process)\w*_only\b(?!\.)", re.I)
 """Matches flags that say what one rank alone is to do (`load_rank0_only`): all ranks have the same value."""
 _USUAL_OBJECTS = {"accelerator": "accelerate.Accelerator", "fabric": "lightning.Fabric"}
 """Names under which everybody passes these objects to functions, and what made them."""
+_USUAL_ENGINES = ("engine", "model_engine", "ds_engine", "deepspeed_engine")
+"""Names under which DeepSpeed's engine is passed on, in a script that imports DeepSpeed."""
 _STRATEGY = re.compile(r"tensorflow\.distribute\.(?:\w+\.)*\w*Strategy\(\)")
 
 
@@ -98,7 +100,10 @@ class Script:
             receiver = full_name(node.value, {})
             if receiver in self.assigned:
                 return f"{self.assigned[receiver]}().{node.attr}"
-            usual = _USUAL_OBJECTS.get(receiver.removeprefix("self."), "")
+            bare = receiver.removeprefix("self.").lstrip("_")
+            usual = _USUAL_OBJECTS.get(bare, "")
+            if bare in _USUAL_ENGINES and "deepspeed" in self.names.values():
+                usual = "deepspeed.initialize"
             if receiver == "self" and self._is_lite:
                 usual = "lightning.Fabric"
             if usual and receiver not in self.names:

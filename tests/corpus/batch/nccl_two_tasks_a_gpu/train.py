@@ -1,3 +1,6 @@
+import os
+
 import torch.distributed as dist
 
-dist.init_process_group("nccl")
+rank, size = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
+dist.init_process_group("nccl", rank=rank, world_size=size)
