@@ -38,7 +38,8 @@ def compose_problems(
         if several and node.node_at("network_mode") is None:
             yield from _loopback(name, material)
     yield from _clusters(services, members)
-    if services is not None and several and not joins_others:
+    named = several or sum("TF_CONFIG" in m.variables for m in members.values()) > 1
+    if services is not None and named and not joins_others:
         yield from _unknown_name(services, members)
 
 
@@ -56,6 +57,18 @@ def _unknown_name(services: Node, members: dict[str, Material]) -> Iterator[Prob
         names |= set(_NAMES.findall(" ".join(_texts(node.node_at("networks")))))
         names |= set(_NAMES.findall(" ".join(_texts(node.node_at("links")))))
     for material in members.values():
+        config = material.variables.get("TF_CONFIG")
+        hosts = [parse_address(a).host for a in _ADDRESS.findall(config.text)] if config else []
+        unknown = [h for h in hosts if _PLAIN_NAME.fullmatch(h) and h not in names]
+        if config is not None and unknown and not any(map(is_this_host_alone, unknown)):
+            yield _problem(
+                f"{unknown[0]} is in the cluster of TF_CONFIG, and no service of this file has that name: "
+                "the tasks do not find each other",
+                f"TF_CONFIG, services: {', '.join(list(services.items)[:6])}",
+                f'"{next(iter(members))}:2222"   # the name of its service for each task',
+                config,
+            )
+            return
         value = material.variables.get("MASTER_ADDR")
         host = value.text if value is not None else ""
         if value is None or not _PLAIN_NAME.fullmatch(host) or is_this_host_alone(host):

@@ -1,8 +1,10 @@
 """A variable is set by some ranks alone, and every rank uses it.
 
 ## Why it matters
-Under `if rank == 0` only rank 0 sets the variable. The other ranks come to its use without it, and stop with
-a NameError (in a function, an UnboundLocalError). Rank 0 then waits for them in its next collective.
+Under `if rank == 0` only rank 0 sets the variable. The other ranks come to its use without it, and stop
+with a NameError (in a function, an UnboundLocalError). Rank 0 then waits for them in its next collective.
+If the variable has a default, they go on with that: an epoch to begin with that rank 0 alone looks up lets
+the ranks train different numbers of epochs.
 
 ## What to do
 Use the variable where it is set, or set it on every rank: `result = None` before the `if`, and
@@ -15,11 +17,11 @@ import ast
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.call_graph import CallGraph
 from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS
 from allaboard.formats.python.rank_conditions import differs_between_ranks
-from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
 
 _MAY_NOT_RUN = (
     *(ast.If, ast.IfExp, ast.BoolOp, ast.Try, ast.ExceptHandler, ast.Lambda, ast.match_case),
@@ -42,9 +44,54 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             or not differs_between_ranks(script, reach, condition.test)
         ):
             continue
+        yield from _start_of_one(script, condition)
         setting_and_use = _use_by_all(script, condition)
         if setting_and_use is not None:
             yield _claim(script, condition, *setting_and_use)
+
+
+def _start_of_one(script: Script, condition: ast.If) -> Iterator[Claim]:
+    """Report an epoch to begin with that some ranks alone look up, while the others keep its default."""
+    set_here = {
+        n.id: n
+        for n in ast.walk(condition)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    for _, call in script.calls:
+        start = call_argument(call, "initial_epoch")
+        if ast.unparse(call.func) == "range" and len(call.args) > 1:
+            start = call.args[0]
+        if not isinstance(start, ast.Name) or start.id not in set_here:
+            continue
+        if call.lineno < condition.lineno or call in set(ast.walk(condition)):
+            continue
+        inner = set(ast.walk(condition))
+        others = [
+            n
+            for n in script.parents
+            if isinstance(n, ast.Name) and n.id == start.id and n not in inner
+        ]
+        has_default = any(isinstance(n.ctx, ast.Store) for n in others)
+        is_passed_on = any(
+            (isinstance(n.ctx, ast.Store)
+            and n.lineno > condition.lineno)
+            or (isinstance(script.parents.get(n), (ast.Call, ast.keyword, ast.List))
+            and n is not start)
+            for n in others
+        )
+        if not has_default or is_passed_on or "epoch" not in start.id:
+            continue
+        yield Claim(
+            summary=f"only the ranks with {ast.unparse(condition.test)[:60]} look up {start.id}: the others "
+            "begin with its default, and train other epochs",
+            evidence=(script.evidence_for(set_here[start.id]), script.evidence_for(call)),
+            fix=f"{start.id} = BROADCAST({start.id}) from rank 0   # hvd.broadcast(…, 0), "
+            "dist.broadcast_object_list",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(set_here[start.id]),
+        )
+        return
 
 
 def _use_by_all(script: Script, condition: ast.If) -> tuple[ast.Name, ast.Name] | None:
@@ -134,6 +181,10 @@ def _claim(script: Script, condition: ast.If, setting: ast.Name, use: ast.Name) 
 
 
 _HEAD = "import torch.distributed as dist\nrank = dist.get_rank()\n"
+_RESUMED = (
+    _HEAD + "first_epoch = 0\nif rank == 0:\n    first_epoch = latest()\n"
+    "for epoch in range(first_epoch, 9):\n    train(epoch)\n"
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -156,8 +207,19 @@ RULE = Rule(
             "acc is set only where rank == 0, and every rank uses it: the others stop there with an "
             "UnboundLocalError",
         ),
+        "rank 0 alone looks for the epoch to resume from": (
+            ScriptFacts(source=_RESUMED),
+            "only the ranks with rank == 0 look up first_epoch: the others begin with its default, and train "
+            "other epochs",
+        ),
     },
     silent_on={
+        "rank 0 tells the others the epoch to resume from": ScriptFacts(
+            source=_RESUMED.replace("for e", "first_epoch = share(first_epoch)\nfor e")
+        ),
+        "all ranks look for the epoch to resume from": ScriptFacts(
+            source=_RESUMED.replace("if rank == 0:", "if resume:")
+        ),
         "the variable has a value before the branch": ScriptFacts(
             source=_HEAD + "r = None\nif rank == 0:\n    r = evaluate()\nprint(r)\n"
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
@@ -19,6 +20,10 @@ _CHECKPOINTS = {
     "torch.utils.checkpoint.checkpoint_sequential",
 }
 _INIT_RPC = "torch.distributed.rpc.init_rpc"
+_CALLS_BY_NAME = tuple(
+    f"torch.distributed.rpc.{name}"
+    for name in ("remote", "rpc_sync", "rpc_async", "get_worker_info")
+)
 _SHUTDOWN_RPC = "torch.distributed.rpc.shutdown"
 
 
@@ -123,6 +128,50 @@ def _one_rpc_name(facts: ScriptFacts) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _unknown_rpc_name(facts: ScriptFacts) -> Iterator[Claim]:
+    if "init_rpc" not in facts.source or facts.is_piece:
+        return
+    script = read_script(facts)
+    names = [call_argument(c, "name", 0) for c in script.calls_of(_INIT_RPC)]
+    patterns = [_name_pattern(script, n) for n in names]
+    if not patterns or "" in patterns:
+        return
+    for call in script.calls_of(*_CALLS_BY_NAME):
+        callee = call_argument(call, "to", 0)
+        pattern = _name_pattern(script, callee)
+        if not pattern or any(_may_be_one(pattern, p) for p in patterns):
+            continue
+        known = ", ".join(sorted({ast.unparse(resolve(script, n)) for n in names if n is not None}))
+        yield Claim(
+            summary=f"no rank joins RPC under the name {ast.unparse(callee or call)[:60]}: this script has "
+            f"{known[:100]}",
+            evidence=(script.evidence_for(call), *(script.evidence_for(n) for n in names[:1] if n)),
+            fix="the name that init_rpc gets on the rank that is called",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
+
+
+def _name_pattern(script: Script, node: ast.expr | None) -> str:
+    """Return a pattern of the names that an expression may be; "" if only a run could tell."""
+    value = resolve(script, node) if node is not None else None
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return re.escape(value.value)
+    if not isinstance(value, ast.JoinedStr):
+        return ""
+    parts = [
+        re.escape(str(v.value)) if isinstance(v, ast.Constant) else r"\w+" for v in value.values
+    ]
+    return "".join(parts) if any(isinstance(v, ast.Constant) for v in value.values) else ""
+
+
+def _may_be_one(first_pattern: str, second_pattern: str) -> bool:
+    """Return True if a name may match both patterns."""
+    samples = [p.replace(r"\w+", "1").replace("\\", "") for p in (first_pattern, second_pattern)]
+    return bool(re.fullmatch(second_pattern, samples[0]) or re.fullmatch(first_pattern, samples[1]))
 
 
 def _leaves_rpc(facts: ScriptFacts) -> Iterator[Claim]:
@@ -309,6 +358,31 @@ Call `rpc.shutdown()` on all ranks, behind the condition on the rank.
             + "    rpc.shutdown()\n",
             "each branch shuts down": _LEFT + "        rpc.shutdown()\n",
             "the other ranks serve in a function": _LEFT + "        serve()\n",
+        },
+    ),
+    "code097_unknown_rpc_name": script_rule(
+        page="""A function is called on an RPC worker whose name no rank has.
+
+## Why it matters
+RPC finds a worker by the name that it gave to `init_rpc`. A call of any other name fails with "unknown
+destination worker".
+
+## What to do
+Call it by that name, or by its rank: `rpc.remote(1, …)`.
+""",
+        check=_unknown_rpc_name,
+        fires_on={
+            "the ranks are called observers, and a worker is asked for": (
+                _LEFT.replace("play()", "rpc.remote('worker1', Table)"),
+                "no rank joins RPC under the name 'worker1': this script has "
+                "'agent', f'observer{rank}'",
+            )
+        },
+        silent_on={
+            "one of the observers is asked for": _LEFT.replace(
+                "play()", "rpc.remote(f'observer{i}', Table)"
+            ),
+            "the name comes from elsewhere": _LEFT.replace("play()", "rpc.remote(name, Table)"),
         },
     ),
 }

@@ -46,11 +46,39 @@ def _gathered_into_one(facts: ScriptFacts) -> Iterator[Claim]:
             )
 
 
+def _group_of_each_branch(script: Script, calls: list[ast.Call]) -> Iterator[Claim]:
+    """Report two branches of one condition on the rank that create one group each, of other ranks."""
+    by_condition: dict[ast.If, list[ast.Call]] = {}
+    for call in calls:
+        condition = script.rank_condition(call)
+        is_local = any(k.arg in ("use_local_synchronization", None) for k in call.keywords)
+        if condition is not None and condition.orelse and not is_local:
+            by_condition.setdefault(condition, []).append(call)
+    for condition, pair in by_condition.items():
+        members = [call_argument(c, "ranks", 0) for c in pair]
+        texts = {ast.unparse(resolve(script, m)) for m in members if m is not None}
+        branches = {
+            script.reached_where(c, condition) for c in pair if not script.is_after(c, condition)
+        }
+        literal = all(isinstance(resolve(script, m), (ast.List, ast.Tuple)) for m in members if m)
+        if len(pair) != 2 or len(texts) != 2 or len(branches) != 2 or not literal:
+            continue
+        yield Claim(
+            summary="each rank creates the group that it is in, and no other: every rank must create all "
+            "groups, in the same order",
+            evidence=tuple(script.evidence_for(c) for c in pair),
+            fix="\n".join(f"{ast.unparse(c)}   # on every rank, above the if" for c in pair),
+            certainty=Certainty.LIKELY,
+            where=script.place_of(pair[0]),
+        )
+
+
 def _group_by_rank(facts: ScriptFacts) -> Iterator[Claim]:
     if "new_group" not in facts.source:
         return
     script = read_script(facts)
     calls = script.calls_of("torch.distributed.new_group")
+    yield from _group_of_each_branch(script, calls)
     for call in calls:
         members = call_argument(call, "ranks", 0)
         if members is None or any(

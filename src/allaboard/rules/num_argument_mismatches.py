@@ -30,11 +30,12 @@ def _rule(
     drill: str,
     noun: str = "",
     silent_on: Mapping[str, JobView] = _NO_VIEWS,
+    fires_on: Mapping[str, tuple[JobView, str]] = MappingProxyType({}),
 ) -> Rule[JobView]:
     """Return the rule that reports a collective to which some ranks passed another ``value``.
 
     ``noun`` follows the value in the sentence ("6 elements"). In the example, one rank of three makes the
-    ``outlier_call``. ``silent_on`` adds to the near misses that all these rules have.
+    ``outlier_call``. ``fires_on`` and ``silent_on`` add to the examples that all these rules have.
     """
 
     def check(view: JobView) -> Iterator[Claim]:
@@ -46,7 +47,7 @@ def _rule(
         reads=JobView,
         check=check,
         needs=("traces",),
-        fires_on={case: (example_one_of_three(_USUAL_CALL, outlier_call), summary)},
+        fires_on={case: (example_one_of_three(_USUAL_CALL, outlier_call), summary), **fires_on},
         silent_on={**example_near_misses(_USUAL_CALL, outlier_call), **silent_on},
         since="0.1",
         relations=Relations(explains=("LOG003",)),
@@ -96,6 +97,16 @@ smaller on one rank, use `drop_last=True`.
         summary="worker 1 passed 6 elements to all_reduce where the others passed 4",
         drill="other-elements",
         noun=" elements",
+        fires_on={
+            "one rank passes a shorter list of objects": (
+                example_one_of_three(
+                    Signature("broadcast_object_list", required=7, root=0),
+                    Signature("broadcast_object_list", required=8, root=0),
+                ),
+                "worker 1 passed a list of one length to broadcast_object_list where the others passed one "
+                "of another length",
+            ),
+        },
         silent_on={
             "one rank runs the backward of another DDP model, which HANG009 reports": example_one_of_three(
                 sample_signature("DDP backward", elements=6, shape="6"),

@@ -25,6 +25,11 @@ class MismatchKind(StrEnum):
     ELEMENTS = "number of elements"
 
 
+_SAME_LENGTH = (
+    "pass lists of the same length on all ranks ([None] * N where the root passes N objects)"
+)
+
+
 def mismatch_kind(difference: CallDifference) -> MismatchKind:
     """Return in what the outliers' call differs from the expected one."""
     outlier, expected = difference.outlier_call, difference.expected_call
@@ -71,8 +76,13 @@ def argument_mismatch_claims(
     ``noun`` follows the outliers' value in the sentence ("6 elements").
     """
     for difference in find_mismatches(view, mismatch):
-        outlier_did = f"passed {value(difference.outlier_call)}{noun}"
-        yield mismatch_claim(view, difference, outlier_did, value(difference.expected_call), fix)
+        passed, expected = value(difference.outlier_call), value(difference.expected_call)
+        if passed == expected and mismatch is MismatchKind.ELEMENTS:
+            # A call of several tensors or objects: each is as large, and their number differs.
+            outlier_did, expected = "passed a list of one length", "one of another length"
+            yield mismatch_claim(view, difference, outlier_did, expected, _SAME_LENGTH)
+            continue
+        yield mismatch_claim(view, difference, f"passed {passed}{noun}", expected, fix)
 
 
 def example_one_of_three(majority_call: Signature, outlier_call: Signature) -> JobView:

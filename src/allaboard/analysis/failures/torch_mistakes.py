@@ -225,6 +225,24 @@ TORCH_MISTAKES = (
         source=_SOURCES,
     ),
     KnownMistake(
+        # Also rpc_timeout=0, which means no limit for a call, and none of time for the start.
+        pattern=r"(?:[Ww]ait timeout after 0 ?ms|Timed out waiting 0ms|timeout after 0ms)",
+        cause="the timeout that this call was given is 0: it waits for nobody",
+        fix="a timeout of some minutes: init_process_group(timeout=timedelta(minutes=10)), "
+        "TensorPipeRpcBackendOptions(rpc_timeout=600)   # of 0, init_rpc itself has no time",
+        sample="wait timeout after 0ms, keys: /rpc_prefix_0/0/0",
+        near_miss="wait timeout after 300000ms, keys: /rpc_prefix_0/0/0",
+        source="PyTorch 1.13 to 2.13 (c10d/TCPStore.cpp, distributed/rpc/backend_registry.py)",
+    ),
+    KnownMistake(
+        pattern=r"RPC worker name (?P<name>\S+) is not unique",
+        cause="two ranks join RPC under the name {name}, by which the others call them",
+        fix='rpc.init_rpc(f"worker{{rank}}", rank=rank, world_size=world_size)',
+        sample="RPC worker name worker is not unique. Workers 1 and 0 share the same name.",
+        near_miss="the name worker is not unique in this table",
+        source="PyTorch 1.5 to 2.13 (distributed/rpc/agent_utils.cpp)",
+    ),
+    KnownMistake(
         pattern=r"Cannot re-initialize CUDA in forked subprocess",
         cause="the process used CUDA before it forked, and a child uses it too",
         fix="torch.multiprocessing.set_start_method('spawn'), DataLoader(..., "
