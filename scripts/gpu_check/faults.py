@@ -13,11 +13,13 @@ Run = Callable[[Bench], Outcome]
 HANG = ("--on-hang", "stop", "--hang-after", "15")
 
 
-def run_says(fault: str, pattern: str, never: str = "", ends_well: bool = False) -> Run:
+def run_says(
+    fault: str, pattern: str, never: str = "", ends_well: bool = False, words: tuple[str, ...] = ()
+) -> Run:
     """Return a step in which two ranks run with a fault, and the run says this, and never that."""
 
     def run(bench: Bench) -> Outcome:
-        code, output = bench.train(2, "nccl_job.py", "--fault", fault, options=HANG)
+        code, output = bench.train(2, "nccl_job.py", "--fault", fault, *words, options=HANG)
         outcome = says(output, pattern, never)
         if (code == 0) is not ends_well:
             return Outcome(False, f"exit code {code}; {outcome.detail}")

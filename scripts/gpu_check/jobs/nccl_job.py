@@ -18,6 +18,9 @@ from torch.nn.parallel import DistributedDataParallel
 parser = argparse.ArgumentParser()
 parser.add_argument("--fault", default="none")
 parser.add_argument("--steps", type=int, default=40)
+parser.add_argument(
+    "--slow", action="store_true", help="the last rank draws a picture in each step"
+)
 parser.add_argument("--timeout", type=float, default=600)
 options = parser.parse_args()
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -36,6 +39,10 @@ def sum_over_ranks(value):
     total = torch.full((1,), value, device=device)
     dist.all_reduce(total)
     return total.item()
+
+
+def draw_picture():
+    time.sleep(0.05)
 
 
 def sleep(model):
@@ -86,6 +93,8 @@ def train():
     model = DistributedDataParallel(torch.nn.Linear(64, 8).to(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range(options.steps):
+        if options.slow and RANK == LAST:
+            draw_picture()
         loss = model(torch.randn(32, 64, device=device)).square().mean()
         optimizer.zero_grad()
         loss.backward()

@@ -149,7 +149,9 @@ class CommandExecutor:
                 # One sampling at a time: each one stops the processes for a moment, and a job that stalls
                 # asks again anyway.
                 if not self._sampling.is_running and (pids := self._own_pids(now, command.pids)):
-                    self._sampling.begin(self._sample_stacks(pids))
+                    self._sampling.begin(
+                        self._look_at_stacks(pids) if command.is_look else self._sample_stacks(pids)
+                    )
             case TraceCalls():
                 self._trace_calls(command)
             case EndJob():
@@ -251,6 +253,20 @@ class CommandExecutor:
                 waits=tuple(w for w in lock_waits(members=list(boxes)) if w.waiter in boxes)
             )
         )
+
+    async def _look_at_stacks(self, pids: tuple[int, ...]) -> None:
+        """Read where processes are that train, without a signal to them."""
+        now = self._announcer.clock.monotonic
+        # One by one: each reader takes a core for some hundredths of a second, which the training needs.
+        for pid in pids:
+            frames, _ = await stack_sampler.spy_with_source(pid)
+            if frames:
+                self.events.append(
+                    StackSampled(
+                        pid=pid, sampled_at=now(), frames=frames, by="py-spy", is_look=True
+                    )
+                )
+        self._wake()
 
     def _own_pids(self, now: float, pids: tuple[int, ...]) -> tuple[int, ...]:
         """Return those of these processes that are members on this host: another host, which may have

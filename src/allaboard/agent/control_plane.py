@@ -170,7 +170,7 @@ class ControlPlane:
 
         The job state forgets those of a process that moves on; whoever looks on wants them all the same."""
         samples, self._stack_samples = self._stack_samples, []
-        return samples
+        return [s for s in samples if not s.is_look]
 
     def sample_stacks(self, now: float, pids: tuple[int, ...]) -> list[Command]:
         """Ask the other hosts for the stacks of their processes; return the commands for this host."""

@@ -161,6 +161,7 @@ class EventRecorder:
         memory.progress_at = now
         memory.findings.hold_resolutions(now)
         memory.resource_trends.restart_window()
+        memory.step_lags.restart_window()
         for record in memory.records.values():
             record.restart_windows(now)
 

@@ -114,8 +114,11 @@ class JobEvaluation:
     def _samples(self, view: JobView) -> Iterator[Command]:
         """Ask for the stacks and calls that the analysis lacks."""
         pids = self._memory.stall_detector.pids_to_sample(view)
-        if pids and not self._memory.policy.only_observes:
-            yield SampleStacks(pids=pids)
+        if not self._memory.policy.only_observes:
+            if pids:
+                yield SampleStacks(pids=pids)
+            elif looks := self._memory.straggler_looks.pids_to_look_at(view):
+                yield SampleStacks(pids=looks, is_look=True)
         for (group, round_), pids in members_to_trace(view) + members_to_trace_for_swaps(view):
             yield TraceCalls(pids=pids, group=group_name_in_process(group), round=round_)
 

@@ -16,10 +16,12 @@ from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.coordinator.process_replacement import ProcessReplacements
 from allaboard.coordinator.settings import JobSettings
 from allaboard.coordinator.stall_detector import StallDetector, stall_after
+from allaboard.coordinator.straggler_looks import StragglerLooks
 from allaboard.coordinator.task_restarts import TaskRestarts
 from allaboard.coordinator.trackers.evaluation_throttle import EvaluationThrottle
 from allaboard.coordinator.trackers.resource_trends import ResourceTrends
 from allaboard.coordinator.trackers.step_distribution import StepDistribution
+from allaboard.coordinator.trackers.step_lags import StepLags
 from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
 from allaboard.coordinator.world_waits import find_world_waits
 from allaboard.facts import Gpu, JobView, LockWait
@@ -73,6 +75,8 @@ class JobMemory:
         )
         self.rollbacks = TrainingRollbacks()
         self.step_distribution = StepDistribution()
+        self.step_lags = StepLags()
+        self.straggler_looks = StragglerLooks()
         self.disconnected_agents: dict[int, float] = {}
         """Agent whose stream is broken just now, to the time at which it broke."""
         self.gate = Gate(launched_at, settings.policy, self.other_hosts, self.disconnected_agents)
@@ -94,6 +98,7 @@ class JobMemory:
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
         members = with_queued_calls(self.members.all_members())
+        members = self.step_lags.with_lags(now, members)
         median_step = self.members.median_step
         return JobView(
             now=now,

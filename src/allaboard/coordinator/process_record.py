@@ -14,6 +14,7 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.process_identity import identify_process
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
 from allaboard.coordinator.trackers.loss_course import LossBlocks
+from allaboard.coordinator.trackers.stack_looks import MAX_LOOKS, look_from_sample
 from allaboard.coordinator.trackers.stack_samples import StackSamples
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.coordinator.trackers.time_shares import TimeShares
@@ -32,6 +33,7 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.facts.member import STOPPED
+from allaboard.facts.step_lag import StackLook
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
 
 _NO_PACE = Pace()
@@ -67,7 +69,7 @@ class ProcessRecord:
     __slots__ = (
         "_interval_made", "_last_op", "_picture_made", "_who_made", "alike", "box",
         "candidate", "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted",
-        "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank",
+        "looks", "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank",
         "recorded", "rss_nbytes", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
         "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable",
         "worker", "wraps", "wraps_python",
@@ -112,6 +114,7 @@ class ProcessRecord:
         self.loss_blocks: LossBlocks | None = None
         self.idle_groups: IdleGroups | None = None
         self.stack_samples: StackSamples | None = None
+        self.looks: tuple[StackLook, ...] = ()
         self._interval_made: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
@@ -200,6 +203,9 @@ class ProcessRecord:
     def add_stack(self, sample: StackSampled) -> None:
         """Take in one sample of its stack. Only samples since it last moved are kept."""
         self._picture_made = None
+        if sample.is_look:
+            self.looks = (*self.looks[1 - MAX_LOOKS :], look_from_sample(sample))
+            return
         if sample.recorded:
             self.recorded = sample.sampled_at, sample.recorded
             sample = msgspec.structs.replace(sample, recorded=())
@@ -324,6 +330,7 @@ class ProcessRecord:
             io=samples.rate(lambda s: float(s.io)) if samples is not None else 0.0,
             traffic=samples.rate(lambda s: float(s.traffic)) if samples is not None else 0.0,
             stack=samples.to_stack() if samples is not None else None,
+            looks=self.looks,
             raised=unwrap_root_exception(box.raised) if box.raised else None,
             exit=self.exit,
             interrupted=self.interrupted,

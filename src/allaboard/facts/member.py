@@ -15,6 +15,7 @@ from allaboard.facts.finding import Who
 from allaboard.facts.flight_records import Recorded
 from allaboard.facts.link import Silence
 from allaboard.facts.stack import Frame, Stack
+from allaboard.facts.step_lag import StackLook, StepLag
 from allaboard.facts.time_shares import (
     Check,
     Load,
@@ -285,6 +286,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Bytes per second through its TCP sockets."""
     stack: Stack | None = None
     """Its stack; None if no sample was taken."""
+    step_lag: StepLag | None = None
+    """How late it ends its steps; None unless one of its world on its host does, and nothing else shows who
+    waits for whom."""
+    looks: tuple[StackLook, ...] = ()
+    """Looks at its stack while it trains."""
     raised: Raised | None = None
     """The exception that reached its top; None for none."""
     exit: Exit | None = None

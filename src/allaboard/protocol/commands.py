@@ -21,6 +21,8 @@ class SampleStacks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Sample the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[Pid, ...]
+    is_look: bool = False
+    """True if they train: only their memory is read, and nothing else is asked of them."""
 
 
 class TraceCalls(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -146,6 +146,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     was not sampled now."""
     recorded: tuple[Recorded, ...] = ()
     """Its last collectives by PyTorch's flight recorder, if that was read now."""
+    is_look: bool = False
+    """True if it was looked at while it trains, and not because it stands."""
 
 
 class TrafficSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -26,8 +26,8 @@ If something is measured of this rank or its host and hardly of the others (wait
 steal, swap, stalls on memory or disks, a GPU that is slowed down), the evidence says so: it is the probable
 cause, and what to do begins with it.
 
-Waiting on a GPU is not visible, because collectives return at once. It is visible with gloo, and wherever the
-script waits for the collective.
+Waiting on a GPU is not measured here, because collectives return at once there: SLOW010 names a rank that is
+late with those.
 """
 
 from __future__ import annotations

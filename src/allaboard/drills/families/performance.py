@@ -51,6 +51,11 @@ DRILLS = {
         guilty=0,
         blames=(0, 1, 2),
     ),
+    "slow-unseen": lasting_drill(
+        title="A rank does extra work in every step, and the collectives of all return at once",
+        script="torch_delayed.py",
+        expects="SLOW010",
+    ),
     "throttled": Drill(
         title="A rank's cgroup is limited to a fifth of a core in the middle of training",
         script="torch_slow.py",
