@@ -42,6 +42,7 @@ class HostObserver:
             (launch.plan.run_dir, Path(working_folder())),
             wrapped=options.wrapped,
             was_oom_killed=lambda worker: workers().was_oom_killed(worker),
+            printed_loss=lambda worker: workers().printed_loss(worker),
             beside=options.joined.task_beside_cluster if options.joined is not None else "",
         )
         self._gpu_watcher = GpuWatcher(write_line) if has_gpus() else None

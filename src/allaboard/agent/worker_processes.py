@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS
 from allaboard.facts.member import STOPPED
+from allaboard.facts.time_shares import PrintedLoss
 from allaboard.hosts import oom, pidfd, proc
 from allaboard.launch.signals import send_through_pidfd
 from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
@@ -38,6 +39,9 @@ class WorkerLogs(Protocol):
     @property
     def logs(self) -> Sized:
         """One log per worker."""
+
+    def printed_loss(self, index: int) -> PrintedLoss | None:
+        """Return the losses that a worker prints, if the last of them are not finite."""
 
     def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         """Return the last line of a worker that has ended, by the signal of a crash or in another way."""
@@ -309,6 +313,10 @@ class WorkerProcesses:
                 )
                 self._watcher.mark_exited(pid)
                 self._ended.add(worker)
+
+    def printed_loss(self, worker: int) -> PrintedLoss | None:
+        """Return the losses that a worker prints, if the last of them are not finite."""
+        return self._output.printed_loss(worker)
 
     def _on_delayed_exit(self, message: dict[str, Any]) -> None:
         if int(message["exited"]) not in self._ended:

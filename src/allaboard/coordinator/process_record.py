@@ -34,6 +34,7 @@ from allaboard.facts import (
 )
 from allaboard.facts.member import STOPPED
 from allaboard.facts.step_lag import StackLook
+from allaboard.facts.time_shares import PrintedLoss
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
 
 _NO_PACE = Pace()
@@ -69,10 +70,10 @@ class ProcessRecord:
     __slots__ = (
         "_interval_made", "_last_op", "_picture_made", "_who_made", "alike", "box",
         "candidate", "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted",
-        "looks", "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank",
-        "recorded", "rss_nbytes", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
-        "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable",
-        "worker", "wraps", "wraps_python",
+        "looks", "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at",
+        "printed_loss", "rank", "recorded", "rss_nbytes", "sleeps", "stack_samples", "started", "started_at",
+        "state", "state_since", "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered",
+        "unreadable", "worker", "wraps", "wraps_python",
     )  # fmt: skip
 
     def __init__(
@@ -123,6 +124,7 @@ class ProcessRecord:
         self.alike = 0
         self.unanswered: tuple[Silence, ...] = ()
         self.unreadable = ""
+        self.printed_loss: PrintedLoss | None = None
 
     def add_sample(self, event: ProcessSampled, box: BoxReading | None = None) -> bool:
         """Take in one sample, with ``box`` in place of its own if given. Return True if the process did
@@ -174,6 +176,7 @@ class ProcessRecord:
         self.wraps_python = event.wraps_python
         self.unanswered = event.unanswered
         self.unreadable = event.box_error
+        self.printed_loss = event.printed_loss
         if event.rank >= 0:
             self.rank = event.rank
         if event.extra_task and self.extra_task is None:
@@ -321,6 +324,7 @@ class ProcessRecord:
             spent=spent,
             loops=box.loops,
             loss=box.loss,
+            printed_loss=self.printed_loss,
             last_loss=box.last_loss,
             loss_course=self.loss_blocks.course if self.loss_blocks is not None else None,
             memory=box.memory,

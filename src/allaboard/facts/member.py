@@ -24,6 +24,7 @@ from allaboard.facts.time_shares import (
     LossCourse,
     Numbered,
     Pace,
+    PrintedLoss,
     Saves,
     Spent,
 )
@@ -211,6 +212,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The places that take batches."""
     loss: Loss | None = None
     """Its last losses, if they are not finite."""
+    printed_loss: PrintedLoss | None = None
+    """The losses that it prints, if the last of them are not finite."""
     last_loss: float | None = None
     """Its last finite loss; None if none was seen."""
     loss_course: LossCourse | None = None

@@ -121,6 +121,15 @@ class Loss(msgspec.Struct, frozen=True):
     """That value in words ("nan", "inf", "-inf")."""
 
 
+class PrintedLoss(msgspec.Struct, frozen=True):
+    """The losses that a process prints, if the last of them are not finite."""
+
+    bad: Whole
+    """How many of the last ones are not finite."""
+    line: str
+    """The line with the first of these."""
+
+
 class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
     """The losses of a process since its first step, as means over 8 to 15 equal parts of them."""
 

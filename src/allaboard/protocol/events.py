@@ -36,6 +36,7 @@ from allaboard.facts.bounds import (
     Whole,
     WorkerNumber,
 )
+from allaboard.facts.time_shares import PrintedLoss
 
 
 class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -84,6 +85,8 @@ class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
     """Its task if that is none of the cluster ("evaluator:0")."""
     rss_nbytes: Whole = 0
     """Its resident memory; 0 if that is not known."""
+    printed_loss: PrintedLoss | None = None
+    """The losses that it prints, if the last of them are not finite."""
 
 
 class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):

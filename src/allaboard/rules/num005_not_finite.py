@@ -3,7 +3,8 @@
 With PyTorch, allaboard reads the value on which each backward is called. With TensorFlow and JAX it reads
 what the step function returns: a number, the first of several, or the one named `loss`. That may be something
 other than the loss, so the finding is `likely` there, and a function that never returned a finite number is
-ignored. Only numbers on the CPU are read (reading from a GPU would block).
+ignored. Only numbers on the CPU are read (reading from a GPU would make the program wait). NUM009 goes by
+what a program prints, where no loss is read.
 
 Single bad values are not reported: loops that skip such a step, and mixed precision that tries a scale, meet
 them in normal operation. Three in a row are reported, with the rank and the step where they began. If they

@@ -11,9 +11,9 @@ waits there on every rank, and is not reported.
 The job runs at the pace of one worker; the other GPUs are idle for about the share that the finding gives.
 
 ## What to do
-The finding names the line at which most of the looks found the late rank. Look at what only this rank does
-there in every step: its data (disk, shard, `num_workers`), logging, metrics, a debug option, a busy or
-throttled core. `py-spy record -d 10 -o slow.svg --pid PID` shows more of it.
+The finding names the line at which the looks found the late rank more often than the other one. Look at what
+only this rank does there in every step: its data (disk, shard, `num_workers`), logging, metrics, a debug
+option, a busy or throttled core. `py-spy record -d 10 -o slow.svg --pid PID` shows more of it.
 
 ## Not seen
 Ranks of different hosts are not compared with each other. A script that waits for its GPU before
@@ -30,9 +30,9 @@ import msgspec
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
 from allaboard.analysis.performance.late_ranks import (
     LateRanks,
+    distinctive_place,
     find_late_ranks,
     is_held_up,
-    usual_place,
     valid_looks,
 )
 from allaboard.analysis.resources.resource_differences import find_differences
@@ -65,16 +65,16 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
         fix = f"look at what only it has: {command_on_host(view, slow, differences[0].look)}"
     else:
         fix = f"see what it does in a step: {command_on_host(view, slow, record)}"
-    place = usual_place(valid_looks(slow), waits=False)
+    place = distinctive_place(valid_looks(slow), valid_looks(ahead))
     return Claim(
         summary=f"{name_members(late.slow)} {conjugate_verb('slow', late.slow)} down most steps: "
         f"{'they end' if len(late.slow) > 1 else 'it ends'} each {_format_duration(late.step)} step "
         f"{_format_duration(late.seconds)} after the others, which wait for it"
-        + (f"; it is mostly at {place[0]}" if place is not None else ""),
+        + (f"; it is often at {place[0]}" if place is not None else ""),
         who=tuple(m.who for m in late.slow),
         evidence=(
-            Evidence(_describe_looks(ahead, waits=True), "stacks"),
-            Evidence(_describe_looks(slow, waits=False), "stacks"),
+            Evidence(_describe_looks(ahead, slow), "stacks"),
+            Evidence(_describe_looks(slow, ahead), "stacks"),
             Evidence(
                 "ends its steps after the first rank of its host: "
                 + ", ".join(
@@ -92,10 +92,10 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
     )
 
 
-def _describe_looks(member: Member, waits: bool) -> str:
+def _describe_looks(member: Member, other: Member) -> str:
     looks = valid_looks(member)
+    place = distinctive_place(looks, valid_looks(other))
     waiting = sum(look.waits for look in looks)
-    place = usual_place(looks, waits)
     return f"rank {member.who.rank} waits for a result in {waiting} of {len(looks)} looks" + (
         f"; it is at {place[0]} in {place[1]}" if place is not None else ""
     )
@@ -135,7 +135,7 @@ RULE = Rule(
         "a rank draws a picture in every step": (
             sample_job(_WAITS, _late(1, 0.06, 0, _DRAW), _late(2, 0.001, 14, _DRAW)),
             "worker 1 slows down most steps: it ends each 100 ms step 59 ms after the others, which wait for "
-            "it; it is mostly at train.py:41 in draw",
+            "it; it is often at train.py:41 in draw",
         ),
     },
     silent_on={

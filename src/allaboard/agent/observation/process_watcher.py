@@ -15,6 +15,7 @@ from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Phase, Reading, Silence
+from allaboard.facts.time_shares import PrintedLoss
 from allaboard.hosts import proc
 from allaboard.hosts.cpu_quota import tightest_limit
 from allaboard.hosts.exit_watcher import ExitWatcher
@@ -62,12 +63,14 @@ class ProcessWatcher:
         wrapped: bool = False,
         was_oom_killed: Callable[[int], bool] = lambda _: False,
         beside: str = "",
+        printed_loss: Callable[[int], PrintedLoss | None] = lambda _: None,
     ) -> None:
         self.folder = folder
         self.exit_watcher = ExitWatcher()
         self._wrapped = wrapped
         self._was_oom_killed = was_oom_killed
         self._beside = beside
+        self._printed_loss = printed_loss
         self.ready = False
         """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's
         child."""
@@ -242,6 +245,7 @@ class ProcessWatcher:
             box_error=self._unreadable.get(str(pid), "") if self._unreadable else "",
             extra_task=self._beside if pid in self.workers else "",
             rss_nbytes=rss_nbytes,
+            printed_loss=self._printed_loss(worker) if pid in self.workers else None,
         )
 
     def _read_box(self, pid: int, box: OpenBox) -> BoxReading | None:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection
+from allaboard.agent.output.printed_losses import PrintedLosses
 from allaboard.agent.output.stream_rows import StreamRows
 from allaboard.agent.output.terminal import LineSink
+from allaboard.facts.time_shares import PrintedLoss
 from allaboard.formats.dumps.device_assertion import MARK, find_device_assertion
 from allaboard.formats.dumps.faulthandler import FATAL_ERROR, find_crash
 from allaboard.late_pattern import compile_late
@@ -81,6 +83,7 @@ class WorkerLog:
         self._shows_lines = selection.shows_lines(label)
         self._shows_bars = terminal.is_tty and selection.shows_bars(label, index)
         self._index = index
+        self._losses = PrintedLosses()
         self._streams = {1: StreamRows(), 2: StreamRows()}
         self._live: tuple[bytes, ...] = ()
         self._unwritten = {1: b"", 2: b""}
@@ -105,10 +108,17 @@ class WorkerLog:
         # characters.
         if rows:
             text = b"".join(rows)
+            self._losses.add_rows(rows, text)
             self._write_to_file(fd, text, is_end=not data)
             self._show_rows(fd, rows, text)
         if self._shows_bars:
             self._show_bars()
+
+    def printed_loss(self) -> PrintedLoss | None:
+        """Return the losses that the worker prints, if the last of them are not finite."""
+        for stream in self._streams.values():
+            self._losses.add_live_row(stream.live_rows[-1])
+        return self._losses.not_finite
 
     def _write_to_file(self, fd: int, text: bytes, is_end: bool) -> None:
         """Append whole lines to the file: two streams share it, and cut elsewhere their lines would mix."""

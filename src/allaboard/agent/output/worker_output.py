@@ -12,6 +12,7 @@ from pathlib import Path
 from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection, worker_label
 from allaboard.agent.output.terminal import LineSink
 from allaboard.agent.output.worker_log import WorkerLog
+from allaboard.facts.time_shares import PrintedLoss
 from allaboard.launch.local_workers import Worker
 from allaboard.launch.worker_streams import set_size, terminal_size
 
@@ -93,6 +94,10 @@ class WorkerOutput:
             loop.add_reader(fd, self._read_pipe, loop, self.logs[worker.number], stream, fd)
         if worker.is_terminal:
             self._resize()
+
+    def printed_loss(self, index: int) -> PrintedLoss | None:
+        """Return the losses that a worker prints, if the last of them are not finite."""
+        return self.logs[index].printed_loss()
 
     def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         """Return the last line of a worker that has ended, including what it left in its pipes;

@@ -31,8 +31,8 @@ MIN_WAITING_SHARE = 0.25
 """Share of the looks in which the rank that is ahead must wait."""
 MAX_OWN_WAITING_SHARE = 1 / 3
 """How often the late rank may wait, as a share of how often the other does."""
-MIN_PLACE_SHARE = 0.5
-"""Share of a rank's looks at one place from which that place is named."""
+MIN_PLACE_SHARE = 0.25
+"""Share of the looks by which a rank must be at a place more often than the other one, for it to be named."""
 
 
 class LateRanks(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,13 +108,23 @@ def waiting_share(looks: tuple[StackLook, ...]) -> float:
     return sum(look.waits for look in looks) / len(looks)
 
 
-def usual_place(looks: tuple[StackLook, ...], waits: bool) -> tuple[Frame, int] | None:
-    """Return where most of the looks show the member, while it waits or while it does not, and how many of
-    them; None if no place is in as many as `MIN_PLACE_SHARE` of these."""
-    chosen = [look.place for look in looks if look.waits is waits]
-    counts = Counter((p.file, p.line) for p in chosen if p is not None)
-    if not counts:
+def distinctive_place(
+    looks: tuple[StackLook, ...], other_looks: tuple[StackLook, ...]
+) -> tuple[Frame, int] | None:
+    """Return the place at which these looks show a member more often than the others show another one, and
+    how many of them do; None if there is no such place. There must be a look at each of the two."""
+    counts = Counter(_line(look) for look in looks if look.place is not None)
+    other_counts = Counter(_line(look) for look in other_looks)
+    shares = {
+        line: count / len(looks) - other_counts[line] / len(other_looks)
+        for line, count in counts.items()
+    }
+    if not shares:
         return None
-    (place, count) = counts.most_common(1)[0]
-    frame = next(p for p in chosen if p is not None and (p.file, p.line) == place)
-    return (frame, count) if count >= MIN_PLACE_SHARE * len(chosen) else None
+    line = max(shares, key=shares.__getitem__)
+    frame = next(x.place for x in looks if x.place is not None and _line(x) == line)
+    return (frame, counts[line]) if shares[line] >= MIN_PLACE_SHARE else None
+
+
+def _line(look: StackLook) -> tuple[str, int]:
+    return (look.place.file, look.place.line) if look.place is not None else ("", 0)

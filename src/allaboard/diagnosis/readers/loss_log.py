@@ -8,30 +8,11 @@ import re
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Speaker, Testimony
+from allaboard.formats.dumps.printed_loss import last_training_loss
 
 RULE = "NUM005"
-_NOT_A_TRAINING_LOSS = (
-    "best",
-    "min",
-    "val",
-    "valid",
-    "eval",
-    "test",
-    "prev",
-    "last",
-    "init",
-    "lowest",
-)
-"""Words before "loss" in losses that may be infinite or undefined in a healthy job."""
-_LOSS = re.compile(
-    r"(?<![A-Za-z])(?P<before>(?:[A-Za-z]{1,20}[ _/-])?)loss(?:_?value)?['\"]?\]?(?: is)?\s{0,3}[:=]?\s{0,4}"
-    r"(?:tensor\()?(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?!\w|\.\d)",
-    re.IGNORECASE,
-)
 _EXCEPTION = re.compile(r"^(?:\[\w+\]: ?)?(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ")
 """Matches the last line of a traceback, which may quote the loss."""
-_EVALUATION = re.compile(r"\b(?:val|valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
-"""Words in a line that reports losses of an evaluation, which may be undefined."""
 _PLACE = re.compile(
     r"\b(?P<unit>epoch|step|iter(?:ation)?)s?['\"]?[ :=#\[(]{1,12}(?P<number>\d{1,9}(?:\.\d{1,6})?)\b",
     re.IGNORECASE,
@@ -52,7 +33,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     for number, line in enumerate(lines):
         if _EXCEPTION.match(line):  # the rule of exceptions reports it
             continue
-        value = _last_loss(line.rpartition("\r")[2][-MAX_LOSS_LINE_CHARS:])
+        value = last_training_loss(line.rpartition("\r")[2][-MAX_LOSS_LINE_CHARS:])
         if value is None:
             continue
         if math.isfinite(float(value)):
@@ -83,19 +64,6 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             ),
         )
     )
-
-
-def _last_loss(line: str) -> str | None:
-    """Return the last training loss in the line; None for none."""
-    if "loss" not in line.lower():
-        return None
-    values = [
-        m["value"]
-        for m in _LOSS.finditer(line)
-        if m["before"].strip(" _/-").lower() not in _NOT_A_TRAINING_LOSS
-        and not _EVALUATION.search(line, 0, m.start())
-    ]
-    return values[-1] if values else None
 
 
 def _place(lines: list[str], number: int) -> str:

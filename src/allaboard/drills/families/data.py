@@ -32,6 +32,12 @@ DRILLS = {
         script="torch_shards.py",
         expects="NUM005",
     ),
+    "nan-printed": lasting_drill(
+        title="A rank's data has a NaN, and the loss can only be read where the job prints it",
+        script="torch_delayed.py",
+        expects="NUM009",
+        blames=(0,),
+    ),
     "flat-loss": lasting_drill(
         title="The optimizer has the parameters of a copy of the model",
         script="torch_flat.py",

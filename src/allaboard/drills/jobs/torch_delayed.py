@@ -40,28 +40,42 @@ def main():
     guilty = dist.get_rank() == options.guilty
     torch.manual_seed(0)
     model = nn.Linear(64, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    total = 0.0
+    parameters = list(model.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=0.05)
+    total, average = 0.0, torch.zeros(sum(p.numel() for p in parameters))
     for step in range(1, options.steps + 1):
         if guilty and step == options.at_step:
             mark(options.mark)
-        if options.fault == "slow-unseen" and guilty and step >= options.at_step:
+        failing = guilty and step >= options.at_step
+        if failing and options.fault == "slow-unseen":
             draw_picture()
-        if options.fault == "busy-devices" and guilty:
+        if guilty and options.fault == "busy-devices":
             do_more_than_others()
         time.sleep(0.02)
         images = torch.randn(8, 64)
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(images), (images.sum(1) > 0).long()).backward()
-        gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
-        average = dist.all_reduce(gradients, async_op=True).get_future()
+        if failing and options.fault == "nan-printed":
+            images[0, 0] = float("nan")
+        labels = (images.sum(1) > 0).long()
+        # By hand, as in programs whose gradients come from a kernel of their own.
+        with torch.no_grad():
+            chances = model(images).softmax(1)
+            loss = -chances[torch.arange(8), labels].log().mean()
+            slope = (chances - nn.functional.one_hot(labels, 2)) / 8
+            gradients = (slope.T @ images, slope.sum(0))
+        queued = dist.all_reduce(
+            torch.cat([g.flatten() for g in gradients]) / dist.get_world_size(), async_op=True
+        ).get_future()
+        sizes = [p.numel() for p in parameters]
+        for parameter, part in zip(parameters, average.split(sizes), strict=True):
+            parameter.grad = part.view_as(parameter).clone()
         optimizer.step()
         if options.fault == "busy-devices":
             # As if the device computed for long after the last rank has come: all wait for it.
-            finished = average.then(lambda done: (time.sleep(0.1), done.value())[1])
-            total += finished.wait()[0][0].item()
-        else:
-            total += average.wait()[0][0].item()
+            queued = queued.then(lambda done: (time.sleep(0.1), done.value())[1])
+        total += queued.wait()[0][0].item()
+        average = queued.value()[0]
+        if step % 10 == 0 and dist.get_rank() == 0:
+            print(f"step {step} loss {loss.item():.4f}", flush=True)
     dist.barrier()
     dist.destroy_process_group()
 
