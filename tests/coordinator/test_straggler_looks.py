@@ -6,7 +6,7 @@ from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.coordinator.straggler_looks import LOOKS, StragglerLooks
 from allaboard.facts import Frame
 from allaboard.facts.samples import sample_job, sample_member
-from allaboard.facts.step_lag import StepLag
+from allaboard.facts.time_shares import StepLag
 from allaboard.protocol.events import StackSampled
 
 
@@ -54,5 +54,5 @@ def test_what_a_look_shows() -> None:
     member = record.to_member(False)
     assert member.stack is None
     assert [x.waits for x in member.looks[-2:]] == [True, False]
-    assert [x.place for x in member.looks[-2:]] == [item, draws]
+    assert [x.frame for x in member.looks[-2:]] == [item, draws]
     assert len(member.looks) == LOOKS

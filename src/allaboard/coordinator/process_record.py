@@ -12,9 +12,9 @@ from allaboard.analysis.failures.root_exception import unwrap_root_exception
 from allaboard.analysis.parameter_servers import AWAIT_CHIEF_OP, SERVER_JOBS, SERVER_JOIN_OP
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.process_identity import identify_process
+from allaboard.coordinator.stack_looks import MAX_LOOKS, look_from_sample
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
 from allaboard.coordinator.trackers.loss_course import LossBlocks
-from allaboard.coordinator.trackers.stack_looks import MAX_LOOKS, look_from_sample
 from allaboard.coordinator.trackers.stack_samples import StackSamples
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.coordinator.trackers.time_shares import TimeShares
@@ -33,7 +33,7 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.facts.member import STOPPED
-from allaboard.facts.step_lag import StackLook
+from allaboard.facts.stack import StackLook
 from allaboard.facts.time_shares import PrintedLoss
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
 

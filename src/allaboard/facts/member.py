@@ -14,8 +14,7 @@ from allaboard.facts.collective_calls import GroupState, Traced, Unused
 from allaboard.facts.finding import Who
 from allaboard.facts.flight_records import Recorded
 from allaboard.facts.link import Silence
-from allaboard.facts.stack import Frame, Stack
-from allaboard.facts.step_lag import StackLook, StepLag
+from allaboard.facts.stack import Frame, Stack, StackLook
 from allaboard.facts.time_shares import (
     Check,
     Load,
@@ -27,6 +26,7 @@ from allaboard.facts.time_shares import (
     PrintedLoss,
     Saves,
     Spent,
+    StepLag,
 )
 from allaboard.facts.traffic import Pair
 from allaboard.facts.usage import DeviceMemory

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from allaboard.facts.bounds import Measure, Whole
+from allaboard.facts.bounds import Instant, Measure, Whole
 from allaboard.late_pattern import compile_late
 
 _PROBE = "/allaboard/probe/"
@@ -215,3 +215,14 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
         """The frame to point at: the innermost one of the user's own code, else of all. Raises IndexError if
         there is no frame."""
         return self.user or self.frames[0]
+
+
+class StackLook(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the stack of a member that trains."""
+
+    taken_at: Instant
+    """When it was taken."""
+    frame: Frame | None
+    """Innermost frame of the user's own code; None if there was none."""
+    waits: bool
+    """True if the member waited for others, or for a result that its device has yet to compute."""

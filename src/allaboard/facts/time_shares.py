@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts.bounds import Measure, Whole
+from allaboard.facts.bounds import Instant, Measure, Whole
 from allaboard.facts.stack import Frame
 
 
@@ -54,6 +54,25 @@ class Pace(msgspec.Struct, frozen=True):
     def own_time(self) -> float:
         """Time of a step in which it did not wait for others (s)."""
         return max(0.0, self.step - self.sync)
+
+
+class StepLag(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How far a member is behind the first of those on its host that step together with it.
+
+    It is known where the time that members wait for each other cannot be measured: in calls that return
+    before they are over, as those of NCCL do.
+    """
+
+    behind: Measure
+    """Time by which it ends a step later (s): the median."""
+    least: Measure
+    """What that is in a quarter of the samples at most (s)."""
+    step: Measure
+    """Mean duration of a step of all these members (s)."""
+    span: Measure
+    """Time over which samples were taken (s)."""
+    since: Instant
+    """Since when one of these members has been behind without interruption."""
 
 
 _SECONDS = {name: f"{name}_s" for name in ("input", "sync", "checkpoints", "evaluations")}

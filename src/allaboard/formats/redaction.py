@@ -89,9 +89,9 @@ def redact_text(text: str, secrets: Iterable[str] = (), counts: Counter[str] | N
 
     ``counts`` gets how many of each kind were removed.
     """
-    found: Counter[str] = Counter() if counts is None else counts
+    found_counts: Counter[str] = Counter() if counts is None else counts
     for value in secrets:
-        found[KNOWN] += text.count(value)
+        found_counts[KNOWN] += text.count(value)
         text = text.replace(value, REDACTED)
     lowered = text.lower()
 
@@ -99,13 +99,13 @@ def redact_text(text: str, secrets: Iterable[str] = (), counts: Counter[str] | N
         nonlocal text
         if all(hint in lowered for hint in hints):
             text, count = pattern.subn(lambda m: m.groupdict().get("head", "") + REDACTED, text)
-            found[kind] += count
+            found_counts[kind] += count
 
     def count_as(kind: str) -> Callable[[], None]:
-        return lambda: found.update((kind,))
+        return lambda: found_counts.update((kind,))
 
     if "private key" in lowered:
-        found[KEYS] += len(private_keys.BEGIN.findall(text))
+        found_counts[KEYS] += len(private_keys.BEGIN.findall(text))
         text = private_keys.remove_private_keys(text, REDACTED)
     substitute(HEADERS, _COOKIE, "cookie")
     substitute(NAMED, _NETRC, "login", "password")
@@ -117,67 +117,71 @@ def redact_text(text: str, secrets: Iterable[str] = (), counts: Counter[str] | N
         text = redact_client_passwords(text, count_as(CLIENTS))
     if "@" in lowered and "://" in lowered:
         text, count = _URL_USER.subn(f"://{REDACTED}@", text)
-        found[ADDRESSES] += count
+        found_counts[ADDRESSES] += count
     substitute(ADDRESSES, _BARE_USER, "@", ":")
     substitute(ADDRESSES, _SIGNED_URL, "sig")
     substitute(CLIENTS, _USER_PASSWORD, "user", ":")
     substitute(HEADERS, _BEARER, "bearer")
     substitute(HEADERS, _BEARER, "basic")
     text, count = redact_forms(text, REDACTED)
-    found[FORMS] += count
+    found_counts[FORMS] += count
     return text
 
 
 def redact_command(
-    words: Sequence[str], secrets: Iterable[str] = (), counts: Counter[str] | None = None
+    arguments: Sequence[str], secrets: Iterable[str] = (), counts: Counter[str] | None = None
 ) -> list[str]:
     """Return the arguments of a program without secrets; ``--token X`` is two words there."""
-    found: Counter[str] = Counter() if counts is None else counts
+    found_counts: Counter[str] = Counter() if counts is None else counts
     known_secrets = list(secrets)
-    client = client_of_command(words)
+    client = client_of_command(arguments)
     redacted_words: list[str] = []
     secret_flag = client_flag = ""
-    for word in words:
-        flag, equals, _ = word.partition("=")
+    for argument in arguments:
+        flag, equals, _ = argument.partition("=")
         if secret_flag in SECRET_FLAGS or (equals and flag in SECRET_FLAGS):
             # A command after such an option may begin with a dash.
-            found[NAMED] += 1
+            found_counts[NAMED] += 1
             redacted_words.append(f"{flag}={REDACTED}" if not secret_flag else REDACTED)
             secret_flag = client_flag = ""
             continue
-        joined = _BLANK_FLAG.match(word) if client is not None else None
+        joined = _BLANK_FLAG.match(argument) if client is not None else None
         password = ""
         if client is not None and client_flag:
-            password = password_after_flag(client, word, is_joined=False)
+            password = password_after_flag(client, argument, is_joined=False)
         elif client is not None and joined is not None and joined["letter"] in client.flags:
             password = password_after_flag(
                 client, joined["value"].removeprefix("="), is_joined=True
             )
         if password:
-            found[CLIENTS] += 1
-            redacted_words.append(word[: len(word) - len(password)] + REDACTED)
-        elif secret_flag and not word.startswith("-") and is_secret_value(secret_flag, word):
-            found[NAMED] += 1
+            found_counts[CLIENTS] += 1
+            redacted_words.append(argument[: len(argument) - len(password)] + REDACTED)
+        elif (
+            secret_flag and not argument.startswith("-") and is_secret_value(secret_flag, argument)
+        ):
+            found_counts[NAMED] += 1
             redacted_words.append(REDACTED)
-        elif (user := _user_and_password(redacted_words, word)) is not None:
-            found[CLIENTS] += 1
+        elif (user := _user_and_password(redacted_words, argument)) is not None:
+            found_counts[CLIENTS] += 1
             redacted_words.append(user)
         else:
-            redacted_words.append(redact_text(word, known_secrets, found))
-        is_long_flag = word.startswith("-") and "=" not in word
-        secret_flag = word.lstrip("-") if is_long_flag and is_secret_name(word) else ""
-        secret_flag = word if word in SECRET_FLAGS else secret_flag
-        is_client_flag = client is not None and len(word) == 2 and word[0] == "-"
+            redacted_words.append(redact_text(argument, known_secrets, found_counts))
+        is_long_flag = argument.startswith("-") and "=" not in argument
+        secret_flag = argument.lstrip("-") if is_long_flag and is_secret_name(argument) else ""
+        secret_flag = argument if argument in SECRET_FLAGS else secret_flag
+        is_client_flag = client is not None and len(argument) == 2 and argument[0] == "-"
         client_flag = (
-            word if is_client_flag and client is not None and word[1] in client.flags else ""
+            argument
+            if is_client_flag and client is not None and argument[1] in client.flags
+            else ""
         )
     return redacted_words
 
 
-def _user_and_password(before: Sequence[str], word: str) -> str | None:
-    """Return ``NAME:(redacted)`` if the word is NAME:PASSWORD after a flag such as --user; else None."""
-    if not before or before[-1] not in ("--user", "--proxy-user", "--userpwd"):
+def _user_and_password(preceding: Sequence[str], argument: str) -> str | None:
+    """Return ``NAME:(redacted)`` if the argument is NAME:PASSWORD after a flag such as --user; else None."""
+    if not preceding or preceding[-1] not in ("--user", "--proxy-user", "--userpwd"):
         return None
-    text = f"{before[-1]} {word}"
+    text = f"{preceding[-1]} {argument}"
     redacted = _USER_PASSWORD.sub(lambda m: m["head"] + REDACTED, text)
-    return redacted[len(before[-1]) + 1 :] if redacted != text else None
+    return redacted[len(preceding[-1]) + 1 :] if redacted != text else None

@@ -28,8 +28,8 @@ def expand_hostlist(text: str) -> list[str]:
         HostlistError: a bracket is open or nested, a range is none, or there are too many hosts.
     """
     hosts: list[str] = []
-    for word in _split_words(text):
-        hosts += _expand_word(word)
+    for entry in _split_words(text):
+        hosts += _expand_word(entry)
         if len(hosts) > MAX_LIST_HOSTS:
             raise HostlistError(f"the list has more than {MAX_LIST_HOSTS} hosts")
     return hosts
@@ -37,24 +37,24 @@ def expand_hostlist(text: str) -> list[str]:
 
 def _split_words(text: str) -> Iterator[str]:
     """Yield what stands between commas and blanks outside of brackets."""
-    for word in re.findall(r"(?:\[[^\]]*\]?|[^\s,\[])+", text):
-        outside = _PART.sub("", word)
+    for entry in re.findall(r"(?:\[[^\]]*\]?|[^\s,\[])+", text):
+        outside = _PART.sub("", entry)
         if "[" in outside or "]" in outside:
-            raise HostlistError(f'the brackets of "{word[:80]}" do not match')
-        yield word
+            raise HostlistError(f'the brackets of "{entry[:80]}" do not match')
+        yield entry
 
 
-def _expand_word(word: str) -> list[str]:
-    parts = _PART.findall(word)
+def _expand_word(entry: str) -> list[str]:
+    parts = _PART.findall(entry)
     if not parts:
-        return [word]
-    suffix = word.rpartition("]")[2]
-    numbers = [_expand_ranges(ranges, word) for _, ranges in parts]
+        return [entry]
+    suffix = entry.rpartition("]")[2]
+    numbers = [_expand_ranges(ranges, entry) for _, ranges in parts]
     count = 1
     for of_bracket in numbers:
         count *= len(of_bracket)
     if count > MAX_HOSTS:
-        raise HostlistError(f'"{word[:80]}" has {count} hosts, more than {MAX_HOSTS}')
+        raise HostlistError(f'"{entry[:80]}" has {count} hosts, more than {MAX_HOSTS}')
     prefixes = [prefix for prefix, _ in parts]
     return [
         "".join(itertools.chain(*zip(prefixes, c, strict=True), (suffix,)))
@@ -65,22 +65,22 @@ def _expand_word(word: str) -> list[str]:
 def _orders(numbers: Sequence[list[str]]) -> Iterator[tuple[str, ...]]:
     """Yield one number of each bracket, in Slurm's order: the last bracket counts fastest, then the first,
     the second, and so on."""
-    for *earlier, last in itertools.product(*reversed(numbers[:-1]), *numbers[-1:]):
-        yield (*reversed(earlier), last)
+    for *earlier, fastest in itertools.product(*reversed(numbers[:-1]), *numbers[-1:]):
+        yield (*reversed(earlier), fastest)
 
 
-def _expand_ranges(ranges: str, word: str) -> list[str]:
+def _expand_ranges(ranges: str, entry: str) -> list[str]:
     numbers: list[str] = []
     for text in ranges.split(","):
         match = _RANGE.fullmatch(text)
         low = int(match[1]) if match is not None else 1
         high = int(match[2] or match[1]) if match is not None else 0
         if match is None or high < low:
-            raise HostlistError(f'"{text[:40]}" in "{word[:80]}" is no range of numbers')
+            raise HostlistError(f'"{text[:40]}" in "{entry[:80]}" is no range of numbers')
         if high - low >= MAX_HOSTS:
-            raise HostlistError(f'"{text[:40]}" in "{word[:80]}" has more than {MAX_HOSTS} hosts')
+            raise HostlistError(f'"{text[:40]}" in "{entry[:80]}" has more than {MAX_HOSTS} hosts')
         # Leading zeros are part of the names, as wide as the first number is.
         numbers += [f"{number:0{len(match[1])}}" for number in range(low, high + 1)]
         if len(numbers) > MAX_LIST_HOSTS:
-            raise HostlistError(f'"{word[:80]}" has more than {MAX_LIST_HOSTS} hosts')
+            raise HostlistError(f'"{entry[:80]}" has more than {MAX_LIST_HOSTS} hosts')
     return numbers

@@ -48,7 +48,8 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import NOW, sample_job, sample_member, stalled_job
-from allaboard.facts.step_lag import StackLook, StepLag
+from allaboard.facts.stack import StackLook
+from allaboard.facts.time_shares import StepLag
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -65,12 +66,12 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
         fix = f"look at what only it has: {command_on_host(view, slow, differences[0].look)}"
     else:
         fix = f"see what it does in a step: {command_on_host(view, slow, record)}"
-    place = distinctive_place(valid_looks(slow), valid_looks(ahead))
+    distinctive = distinctive_place(valid_looks(slow), valid_looks(ahead))
     return Claim(
         summary=f"{name_members(late.slow)} {conjugate_verb('slow', late.slow)} down most steps: "
         f"{'they end' if len(late.slow) > 1 else 'it ends'} each {_format_duration(late.step)} step "
         f"{_format_duration(late.seconds)} after the others, which wait for it"
-        + (f"; it is often at {place[0]}" if place is not None else ""),
+        + (f"; it is often at {distinctive[0]}" if distinctive is not None else ""),
         who=tuple(m.who for m in late.slow),
         evidence=(
             Evidence(_describe_looks(ahead, slow), "stacks"),
@@ -94,10 +95,10 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
 
 def _describe_looks(member: Member, other: Member) -> str:
     looks = valid_looks(member)
-    place = distinctive_place(looks, valid_looks(other))
+    distinctive = distinctive_place(looks, valid_looks(other))
     waiting = sum(look.waits for look in looks)
     return f"rank {member.who.rank} waits for a result in {waiting} of {len(looks)} looks" + (
-        f"; it is at {place[0]} in {place[1]}" if place is not None else ""
+        f"; it is at {distinctive[0]} in {distinctive[1]}" if distinctive is not None else ""
     )
 
 
@@ -109,7 +110,7 @@ _ITEM = Frame("/home/u/train.py", 50, "main", "total += loss.item()")
 _DRAW = Frame("/home/u/train.py", 41, "draw", "time.sleep(0.06)")
 
 
-def _late(rank: int, behind: float, waiting: int, place: Frame, looks: int = 24) -> Member:
+def _late(rank: int, behind: float, waiting: int, frame: Frame, looks: int = 24) -> Member:
     """Return a member that was found waiting in so many looks, and at a place in all others."""
     return sample_member(
         rank,
@@ -117,7 +118,7 @@ def _late(rank: int, behind: float, waiting: int, place: Frame, looks: int = 24)
         looks=tuple(
             StackLook(
                 taken_at=NOW - 15.0 + 0.4 * n,
-                place=_ITEM if n < waiting else place,
+                frame=_ITEM if n < waiting else frame,
                 waits=n < waiting,
             )
             for n in range(looks)

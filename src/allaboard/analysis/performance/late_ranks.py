@@ -15,7 +15,8 @@ import msgspec
 
 from allaboard.facts import Frame, JobView, Member
 from allaboard.facts.memo import cached_per_view
-from allaboard.facts.step_lag import StackLook, StepLag
+from allaboard.facts.stack import StackLook
+from allaboard.facts.time_shares import StepLag
 
 MIN_LAG_SHARE = 0.25
 """Share of a step by which a rank must be late."""
@@ -113,7 +114,7 @@ def distinctive_place(
 ) -> tuple[Frame, int] | None:
     """Return the place at which these looks show a member more often than the others show another one, and
     how many of them do; None if there is no such place. There must be a look at each of the two."""
-    counts = Counter(_line(look) for look in looks if look.place is not None)
+    counts = Counter(_line(look) for look in looks if look.frame is not None)
     other_counts = Counter(_line(look) for look in other_looks)
     shares = {
         line: count / len(looks) - other_counts[line] / len(other_looks)
@@ -122,9 +123,9 @@ def distinctive_place(
     if not shares:
         return None
     line = max(shares, key=shares.__getitem__)
-    frame = next(x.place for x in looks if x.place is not None and _line(x) == line)
+    frame = next(x.frame for x in looks if x.frame is not None and _line(x) == line)
     return (frame, counts[line]) if shares[line] >= MIN_PLACE_SHARE else None
 
 
 def _line(look: StackLook) -> tuple[str, int]:
-    return (look.place.file, look.place.line) if look.place is not None else ("", 0)
+    return (look.frame.file, look.frame.line) if look.frame is not None else ("", 0)

@@ -20,7 +20,7 @@ import msgspec
 from allaboard.analysis.performance.late_ranks import MIN_LAG_S, MIN_LAG_SHARE
 from allaboard.analysis.performance.stragglers import MAX_STEP_RATIO
 from allaboard.facts import Member, Phase
-from allaboard.facts.step_lag import StepLag
+from allaboard.facts.time_shares import StepLag
 
 GLANCE_INTERVAL_S = 1.0
 """Time between two glances while nobody seems late."""
@@ -69,8 +69,8 @@ class _Steps:
     @property
     def mean_step(self) -> float:
         """Mean duration of the steps seen (s); 0 if there are none yet."""
-        (_, first, began), (_, last, ended) = self.ends[0], self.ends[-1]
-        return (ended - began) / (last - first) if last > first else 0.0
+        (_, old_step, old_end), (_, new_step, new_end) = self.ends[0], self.ends[-1]
+        return (new_end - old_end) / (new_step - old_step) if new_step > old_step else 0.0
 
     @property
     def span(self) -> float:
@@ -122,9 +122,9 @@ class StepLags:
             if _seems_late(group):
                 self._seems_late_at[group_key] = now
         self._seems_late_at = {
-            k: at
-            for k, at in self._seems_late_at.items()
-            if now - at < GLANCE_HOLDS_S and k in groups
+            k: seen_at
+            for k, seen_at in self._seems_late_at.items()
+            if now - seen_at < GLANCE_HOLDS_S and k in groups
         }
         late_groups = {k: groups[k] for k in self._seems_late_at}
         keys = {m.event_key for g in late_groups.values() for m in g}
@@ -155,9 +155,9 @@ class StepLags:
             return {}
         step = median(means)
         ends = {m.event_key: m.step_at - (m.step - numbers[0]) * step for m in group}
-        first = min(ends.values())
+        earliest_end = min(ends.values())
         for key, end in ends.items():
-            self._steps[key].lags.append((now, end - first))
+            self._steps[key].lags.append((now, end - earliest_end))
         if min(self._steps[key].span for key in ends) < MIN_SPAN_S:
             return {}
         return {key: self._summary(key, step) for key in ends}

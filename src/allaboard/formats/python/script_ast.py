@@ -101,13 +101,13 @@ class Script:
             if receiver in self.assigned:
                 return f"{self.assigned[receiver]}().{node.attr}"
             bare = receiver.removeprefix("self.").lstrip("_")
-            usual = _USUAL_OBJECTS.get(bare, "")
+            class_name = _USUAL_OBJECTS.get(bare, "")
             if bare in _USUAL_ENGINES and "deepspeed" in self.names.values():
-                usual = "deepspeed.initialize"
+                class_name = "deepspeed.initialize"
             if receiver == "self" and self._is_lite:
-                usual = "lightning.Fabric"
-            if usual and receiver not in self.names:
-                return f"{usual}().{node.attr}"
+                class_name = "lightning.Fabric"
+            if class_name and receiver not in self.names:
+                return f"{class_name}().{node.attr}"
             full = full_name(node, self.names)
             return full or f"?.{node.attr}"
         return full_name(node, self.names)
@@ -216,10 +216,10 @@ class Script:
                 return self._choice(ancestor, ancestor.test, [branches[0]], [branches[1]])
         elif isinstance(ancestor, ast.BoolOp):
             earlier = ancestor.values[: ancestor.values.index(child)]  # type: ignore[arg-type]
-            asked = next((v for v in earlier if self.depends_on_rank(v)), None)
-            if asked is not None and isinstance(child, ast.expr):
+            deciding = next((v for v in earlier if self.depends_on_rank(v)), None)
+            if deciding is not None and isinstance(child, ast.expr):
                 is_or = isinstance(ancestor.op, ast.Or)
-                test = ast.copy_location(negated(asked), asked) if is_or else asked
+                test = ast.copy_location(negated(deciding), deciding) if is_or else deciding
                 body = [ast.copy_location(ast.Expr(child), child)]
                 return self._choice(child, test, body, [], at=ancestor)
         elif isinstance(ancestor, ast.While):
@@ -241,13 +241,15 @@ class Script:
         ]
         if not numbers:
             return None
-        first = ast.copy_location(numbers[0], match)
+        comparison = ast.copy_location(numbers[0], match)
         is_other = not _is_value(case.pattern)
-        test = ast.copy_location(ast.UnaryOp(ast.Not(), first), match) if is_other else first
-        if not self.depends_on_rank(ast.copy_location(first, match)):
+        test = (
+            ast.copy_location(ast.UnaryOp(ast.Not(), comparison), match) if is_other else comparison
+        )
+        if not self.depends_on_rank(ast.copy_location(comparison, match)):
             return None
-        others = [s for c in match.cases if c is not case for s in c.body]
-        return self._choice(case, test, case.body, others, at=match)
+        other_bodies = [s for c in match.cases if c is not case for s in c.body]
+        return self._choice(case, test, case.body, other_bodies, at=match)
 
     def _choice(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Stack
-from allaboard.facts.step_lag import StackLook
+from allaboard.facts.stack import StackLook
 from allaboard.protocol.events import StackSampled
 
 MAX_LOOKS = 24
@@ -17,6 +17,6 @@ def look_from_sample(sample: StackSampled) -> StackLook:
     stack = Stack(frames=sample.frames, taken_at=sample.sampled_at)
     return StackLook(
         taken_at=sample.sampled_at,
-        place=stack.user,
+        frame=stack.user,
         waits=reads_device_value(stack) or classify_stack(stack) is Spot.COLLECTIVE,
     )
