@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+from functools import cache
 from typing import Annotated, Protocol, TypeVar
 
 import msgspec
@@ -214,7 +215,12 @@ Message = (
     | LeaderLeaves
 )
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Message)
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[Message]:
+    """Return the decoder, made at its first use: that takes 11 ms, and a job on one host needs none."""
+    return msgspec.json.Decoder(Message)
 
 
 class GarbledMessageError(AllaboardError):
@@ -255,7 +261,7 @@ def take_message(data: bytes, max_bytes: int) -> tuple[Message | None, bytes]:
 
 def _decode_message(data: bytes) -> Message:
     try:
-        message: Message = _DECODER.decode(data)
+        message: Message = _decoder().decode(data)
     # RecursionError: a stranger's JSON may be nested as deep as the frame is long.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise GarbledMessageError(str(error)) from None
