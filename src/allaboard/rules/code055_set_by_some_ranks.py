@@ -73,10 +73,11 @@ def _start_of_one(script: Script, condition: ast.If) -> Iterator[Claim]:
         ]
         has_default = any(isinstance(n.ctx, ast.Store) for n in others)
         is_passed_on = any(
-            (isinstance(n.ctx, ast.Store)
-            and n.lineno > condition.lineno)
-            or (isinstance(script.parents.get(n), (ast.Call, ast.keyword, ast.List))
-            and n is not start)
+            (isinstance(n.ctx, ast.Store) and n.lineno > condition.lineno)
+            or (
+                isinstance(script.parents.get(n), (ast.Call, ast.keyword, ast.List))
+                and n is not start
+            )
             for n in others
         )
         if not has_default or is_passed_on or "epoch" not in start.id:
