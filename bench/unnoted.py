@@ -31,7 +31,7 @@ from field_cases import FOLDER, Case, Score, diagnose_case, read_cases, score
 
 from allaboard.analysis.failures import known_errors
 from allaboard.analysis.failures.gpu_error_causes import Cause
-from allaboard.analysis.failures.known_mistake import KnownMistake
+from allaboard.analysis.failures.mistakes.known_mistake import KnownMistake
 from allaboard.analysis.log_ends import program_advice
 from allaboard.analysis.log_messages import KnownMessage
 

@@ -18,6 +18,7 @@ ROWS: list[tuple[str, ...]] = [
         "hosts/awaited",
         "hosts/gpu",
         "analysis/data",
+        "analysis/failures/mistakes",
         "analysis/log_ends",
         "analysis/parameter_servers",
         "analysis/roll_call",

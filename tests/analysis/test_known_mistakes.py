@@ -7,14 +7,20 @@ import sys
 
 import pytest
 
-from allaboard.analysis.failures.installation_mistakes import INSTALLATION_MISTAKES
 from allaboard.analysis.failures.known_errors import known_remedy
-from allaboard.analysis.failures.known_mistake import KnownMistake
-from allaboard.analysis.failures.tensorflow_mistakes import TENSORFLOW_MISTAKES
-from allaboard.analysis.failures.torch_mistakes import TORCH_MISTAKES
+from allaboard.analysis.failures.mistakes.installation_mistakes import INSTALLATION_MISTAKES
+from allaboard.analysis.failures.mistakes.known_mistake import KnownMistake
+from allaboard.analysis.failures.mistakes.storage_mistakes import STORAGE_MISTAKES
+from allaboard.analysis.failures.mistakes.tensorflow_mistakes import TENSORFLOW_MISTAKES
+from allaboard.analysis.failures.mistakes.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Frame, Raised
 
-MISTAKES = (*TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES)
+MISTAKES = (
+    *STORAGE_MISTAKES,
+    *TORCH_MISTAKES,
+    *TENSORFLOW_MISTAKES,
+    *INSTALLATION_MISTAKES,
+)
 KERAS = Frame(
     "/v/site-packages/keras/src/utils/traceback_utils.py", 122, "error_handler", "raise e"
 )

@@ -31,6 +31,13 @@ _RANK_LABEL = re.compile(
 _NODE_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
 _NCCL_GROUP_RANK = re.compile(r"\[Rank (\d+)\]")
 """Number within a group in NCCL's messages; it is the rank only in the default group."""
+_WRITER_HOST = re.compile(
+    r"(?:^|[\s:>])(?P<host>[A-Za-z0-9][\w.-]{1,100}):\d{1,9}:\d{1,9} \[\d{1,5}\] "
+    r"|\[\d{6,12}\.\d{1,9}\] \[(?P<host2>[A-Za-z0-9][\w.-]{1,100}):\d{1,9}:\d{1,5}\] "
+)
+"""Host, process and thread that wrote a line, as NCCL and UCX name them."""
+_UNNAMED_HOSTS = ("on the host that wrote it", "on that host")
+"""Words of a next step for the host of a line's writer."""
 _LOST = "a process lost "
 """Begins what it says of a writer that is a victim."""
 _A_PROCESS = "a process "
@@ -125,7 +132,7 @@ def _make_heard(
         rule=message.rule,
         says=message.says.format(**groups),
         speakers=(Speaker(speaker_rank(line, exhibit.rank), shown, location, exhibit.pid),),
-        fix=message.fix.format(**groups),
+        fix=with_writer_host(message.fix.format(**groups), line),
         about=_members_about(groups),
         awaits=message.awaits,
         proves_not=message.proves_not.format(**groups),
@@ -172,6 +179,15 @@ def speaker_rank(line: str, otherwise: int) -> int:
     return int(match[match.lastindex or 1]) if match is not None else otherwise
 
 
+def with_writer_host(fix: str, line: str) -> str:
+    """Return the next step with the name of the host that wrote the line, if its own prefix tells it."""
+    match = _WRITER_HOST.search(line[:300])
+    if match is None:
+        return fix
+    words = next((w for w in _UNNAMED_HOSTS if w in fix), "")
+    return fix.replace(words, f"on {match['host'] or match['host2']}", 1) if words else fix
+
+
 def _members_about(groups: dict[str, str]) -> tuple[Who, ...]:
     if groups.get("task", "").isdecimal():
         return (Who(job=groups.get("job") or "worker", index=int(groups["task"])),)
@@ -185,10 +201,14 @@ def merge_heard(heard: Iterable[Heard], logs: Iterable[int]) -> tuple[Heard, ...
     known_ranks = {r for r in logs if r >= 0}
     for message in heard:
         merged_before = merged.get((message.rule, message.says))
-        speakers = (
-            message.speakers if merged_before is None else merged_before.speakers + message.speakers
+        if merged_before is None:
+            merged[(message.rule, message.says)] = message
+            continue
+        # The first who wrote it is where to look first.
+        speakers = merged_before.speakers + message.speakers
+        merged[(message.rule, message.says)] = msgspec.structs.replace(
+            message, speakers=speakers, fix=merged_before.fix
         )
-        merged[(message.rule, message.says)] = _with_speakers(message, speakers)
     # Each rank may report its wait with another message; a rank that reports none is waited for.
     waiting = {s.rank for h in merged.values() if h.awaits for s in h.speakers}
     silent = tuple(sorted(known_ranks - waiting)) if waiting <= known_ranks else ()
@@ -223,6 +243,10 @@ def known_message_claim(heard: Heard) -> Claim:
     if not affected and len(ranks) == 1 and summary.startswith(_A_PROCESS) and not is_victim:
         affected = (Who(index=ranks[0], rank=ranks[0]),)
         summary = f"rank {ranks[0]} {summary.removeprefix(_A_PROCESS)}"
+    elif not affected and not ranks and summary.startswith(_A_PROCESS) and not is_victim:
+        pids = {s.pid for s in heard.speakers}
+        if len(pids) == 1 and (pid := pids.pop()):
+            summary = f"pid {pid} {summary.removeprefix(_A_PROCESS)}"
     evidence = [Evidence(s.line, str(s.place)) for s in heard.speakers[:1]]
     if len(ranks) > 1 or (ranks and not heard.about):
         evidence.append(Evidence(f"written by rank {named}", "logs"))

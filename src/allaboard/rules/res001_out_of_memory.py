@@ -12,7 +12,7 @@ holds a copy of the data that it touches), no growing lists of losses with their
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import order_failures
@@ -22,6 +22,7 @@ from allaboard.analysis.failures.out_of_memory import (
     task_out_of_memory,
 )
 from allaboard.analysis.log_ends.exception_text import without_boilerplate
+from allaboard.analysis.member_names import name_members
 from allaboard.analysis.resources.gpu_holders import find_foreign_holders
 from allaboard.analysis.resources.gpu_memory_report import (
     GpuMemoryReport,
@@ -56,7 +57,11 @@ MAX_HOLDERS = 4
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for member in order_failures(view).own_failures:
+    failures = order_failures(view).own_failures
+    for member in failures:
+        together = _killed_together(member, failures)
+        if together[0] is not member:
+            continue
         killed = member.exit is not None and member.exit.oom
         raised = member.raised is not None and is_out_of_memory(member.raised)
         if not killed and not raised:
@@ -88,10 +93,13 @@ def check(view: JobView) -> Iterator[Claim]:
         ) or member.who  # not the client that only asked for it
         if (who.job, who.index) == (member.who.job, member.who.index):
             who = member.who
+        several = len(together) > 1
+        name = name_members(list(together)) if several else who.name
+        was = "were" if several else "was"
         claim = Claim(
-            summary=f"{who.name} ran out of {'GPU memory' if _is_gpu_error(member) else 'memory'}"
-            + (" and was killed by the kernel" if killed else ""),
-            who=(who,),
+            summary=f"{name} ran out of {'GPU memory' if _is_gpu_error(member) else 'memory'}"
+            + (f" and {was} killed by the kernel" if killed else ""),
+            who=tuple(m.who for m in together) if several else (who,),
             evidence=tuple(evidence),
             fix=_gpu_fix(member, holders, report) if _is_gpu_error(member) else _HOST_FIX,
             since=member.raised.raised_at
@@ -101,6 +109,19 @@ def check(view: JobView) -> Iterator[Claim]:
             else None,
         )
         yield soften_evaluator_claim(view, member, claim)
+
+
+def _killed_together(member: Member, failures: Sequence[Member]) -> Sequence[Member]:
+    """Return the members that were killed for want of memory by one line of a log; else the member alone."""
+    end = member.exit
+    if end is None or not end.oom or not end.last_line or member.raised is not None:
+        return (member,)
+    return [
+        m
+        for m in failures
+        if m.raised is None and m.exit is not None and m.exit.oom
+        if (m.exit.last_line, m.who.host) == (end.last_line, member.who.host)
+    ]
 
 
 def _other_holders(view: JobView, member: Member) -> list[tuple[Gpu, GpuProcess]]:

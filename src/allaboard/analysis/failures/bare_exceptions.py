@@ -16,7 +16,7 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception))(?:\([\w.]{1,80}\))?:\s{1,4}(?P<message>\S.*)"
+    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:\([\w.]{1,80}\))?:\s{1,4}(?P<message>\S.*)"
 )
 
 _GPU_MEMORY = (

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shlex
 
-from allaboard.analysis.failures.installation_mistakes import INSTALLATION_MISTAKES
-from allaboard.analysis.failures.known_mistake import Remedy
-from allaboard.analysis.failures.tensorflow_mistakes import TENSORFLOW_MISTAKES
-from allaboard.analysis.failures.torch_mistakes import TORCH_MISTAKES
+from allaboard.analysis.failures.mistakes.installation_mistakes import INSTALLATION_MISTAKES
+from allaboard.analysis.failures.mistakes.known_mistake import Remedy
+from allaboard.analysis.failures.mistakes.refused_index import refused_index
+from allaboard.analysis.failures.mistakes.storage_mistakes import STORAGE_MISTAKES
+from allaboard.analysis.failures.mistakes.tensorflow_mistakes import TENSORFLOW_MISTAKES
+from allaboard.analysis.failures.mistakes.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Raised
 from allaboard.late_pattern import compile_late
 
@@ -177,7 +179,12 @@ _ADVICE_TABLE = tuple(
 )
 
 
-_MISTAKES = (*TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES)
+_MISTAKES = (
+    *STORAGE_MISTAKES,
+    *TORCH_MISTAKES,
+    *TENSORFLOW_MISTAKES,
+    *INSTALLATION_MISTAKES,
+)
 
 
 def known_error_advice(error: Raised) -> str:
@@ -204,7 +211,7 @@ def known_remedy(error: Raised) -> Remedy | None:
         match = pattern.search(error.message)
         if match is not None:
             return Remedy("", text.format(**match.groupdict()) if match.groupdict() else text)
-    return None
+    return refused_index(error)
 
 
 _ERRNO = compile_late(r"^\[Errno (?P<number>2|13|20)\] [^:\n]{1,60}: '(?P<path>/[^'\n]{1,500})'")

@@ -56,7 +56,7 @@ daemon of a step says, which mostly goes on without a folder or a limit; not wha
 _HARMLESS = re.compile(
     r"Unable to register cu\w+ factory|failed call to cuInit|computation_placer already registered"
     r"|Unable to load \w+ plugin|Could not load dynamic library|libcuda reported version"
-    r"|spank: \S+: Plugin file not found|TensorRT|NUMA node|may not be enabled"
+    r"|spank: \S+: Plugin file not found|TensorRT(?!-LLM)|NUMA node|may not be enabled"
 )
 """Errors that TensorFlow and XLA write at the start of healthy processes."""
 _WAIT = re.compile(

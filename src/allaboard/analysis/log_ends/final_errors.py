@@ -43,6 +43,7 @@ _SENTENCE = re.compile(
 """Says that something failed, in the words of any program."""
 _EXCEPTION = re.compile(
     r"(?:^|[\])|>:}\"'` ])(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{2,60}(?:Error|Exception|Timeout): (?=\S{3})"
+    r"|^Exception: (?=\S{3})"
 )
 """The last line of an exception, behind any prefix."""
 _JVM_EXCEPTION = re.compile(

@@ -5,6 +5,14 @@ from __future__ import annotations
 _SSH = "for h in $(cut -d: -f1 HOSTFILE | cut -d' ' -f1); do ssh -o BatchMode=yes $h "
 
 MPI_ADVICE: tuple[tuple[str, str], ...] = (
+    # Cards that send without the processor: UCX, libfabric and verbs need memory that stays where it is.
+    (
+        r"\b(?:ibv_\w{2,40}|mlx\d_?\w{0,20}|UCX|libfabric|psm[23]|efa)\b[^\n]{0,240}?"
+        r"(?:[Cc]annot allocate memory|max locked memory|memlock)",
+        "ulimit -l   # on the host that wrote it, in the job itself: it must be unlimited. Docker: --ulimit "
+        "memlock=-1; Slurm: PropagateResourceLimitsExcept=MEMLOCK; systemd: LimitMEMLOCK=infinity; else "
+        "/etc/security/limits.conf; if it is, dmesg -T | grep -i mlx5: a limit of the card",
+    ),
     # Hydra: MPICH, Intel MPI, MVAPICH.
     (
         r"error parsing parameters|my_argv\[1\]|parse (?:user arguments|argument list)"

@@ -54,6 +54,12 @@ _PATH = compile_late(
     r"(?<![\w/:.\-@])(?P<path>(?!/(?:job|replica|task|device)\b)(?:/|\.{1,2}/|~/|[A-Za-z]:\\)"
     r"(?:[^\s'\"`,;:()\[\]<>|]|:(?=\w)){2,400})"
 )
+_OPENED = compile_late(
+    r"(?:can't|cannot|[Cc]ould not|[Ff]ailed to) (?:open|load|read|find|stat|access) (?:the )?(?:file )?"
+    r"['\"](?P<path>[^'\"\s]{2,400})['\"]"
+)
+"""The very file that was not opened, where other paths stand before it."""
+_SPOOLED = compile_late(r"(?:can't|cannot) open (?:file )?'?/var/spool/(?:slurm\w*|pbs|torque)\S*")
 _PROGRAM = compile_late(
     r"(?:execvp? error on file|[Ff]ailed to exec(?:ute)?|exec(?:utable)? (?:file )?(?:not found)?:?"
     r"|command not found:?|sh: (?:line \d+: )?) ?['\"]?(?P<name>\.{0,2}/?[\w./-]{2,200})"
@@ -206,7 +212,13 @@ def _file_checks(message: str) -> Iterator[str]:
         elif scheme not in _ADDRESS_SCHEMES:
             yield f"see where {url} is set: does this build know such a path, and is it meant?"
         return
-    if _MISSING.search(message) and (match := _PATH.search(message)):
+    if _SPOOLED.search(message):
+        yield (
+            "cd $SLURM_SUBMIT_DIR, and give the script by its whole path   # Slurm runs a copy of the batch "
+            "script: $0 and dirname lead to its spool, where nothing else lies"
+        )
+        return
+    if _MISSING.search(message) and (match := _OPENED.search(message) or _PATH.search(message)):
         path = shlex.quote(match["path"].rstrip("."))
         yield f"ls -ld {path}; findmnt -T {path}   # on every host, in its container: is it there?"
 

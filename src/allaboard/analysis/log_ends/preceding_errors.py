@@ -78,7 +78,8 @@ _STALLS = re.compile(
 )
 """A wait that its writer finds too long."""
 _LESSER = re.compile(
-    r"\b(?:INFO|DEBUG|TRACE)\b|^(?:\S+ ){0,3}?\[?[ID]\d{3,4} \d\d:\d\d|: I \S+:\d+\]|^\s*(?:#|//"
+    r"\b(?:INFO|DEBUG|TRACE)\b|^(?:\[rank\d{1,7}\]:)?\s*raise [A-Z]\w{2,60}\("
+    r"|^(?:\S+ ){0,3}?\[?[ID]\d{3,4} \d\d:\d\d|: I \S+:\d+\]|^\s*(?:#|//"
     r"|>>> |\$ |\+ )"
 )
 _FAILS = re.compile(

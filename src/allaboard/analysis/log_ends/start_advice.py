@@ -36,6 +36,10 @@ _RANKS_DIFFER = compile_late(
     rf"{_DIFFER}\b[^\n]{{0,120}}?{_MEMBERS}|{_MEMBERS}[^\n]{{0,120}}?\b{_DIFFER}", re.IGNORECASE
 )
 _VARIABLE = compile_late(r"\b(?P<name>[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,5})\b")
+_ASKS_FOR_MORE = compile_late(
+    r"VERBOSE|(?:_|\b)LOGS?(?:_LEVEL)?$|DEBUG|STACKTRACE|LAUNCH_BLOCKING|CUDA_DSA"
+)
+"""Variables that only make a program say more: their absence is no cause."""
 _OF_VARIABLE = compile_late(
     r"environment|\benv\b|\bset\b|not found|missing|defin|config|empty|export", re.IGNORECASE
 )
@@ -49,7 +53,9 @@ _LIMITS = compile_late(
 def start_advice(message: str) -> str:
     """Return what to compare or set outside the program; "" if the message is about the program itself."""
     text = message[:1500]
-    variables = [m["name"] for m in _VARIABLE.finditer(text)]
+    variables = [
+        m["name"] for m in _VARIABLE.finditer(text) if not _ASKS_FOR_MORE.search(m["name"])
+    ]
     if variables and _OF_VARIABLE.search(text):
         names = " ".join(f"${name}" for name in dict.fromkeys(variables[:3]))
         return (

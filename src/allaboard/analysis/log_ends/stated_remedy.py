@@ -33,7 +33,8 @@ _STATED = compile_late(
     r"|pip3? install \S|Specify (?:`|--\w)|Did you (?:forget|mean)\b"
     r"|(?:Solution|Suggestion|Workaround|Remedy|Recommendation|Possible (?:solution|fix))s?: \S"
     r"|[Ss]etting (?:the )?(?:environment )?(?:variable )?`?[A-Z][A-Z0-9_]{3,}"
-    r"|[Cc]heck (?:that|if|whether|your)\b|[Rr]un (?:the )?[\"'`$]|[Tt]o increase (?:the|this) limit"
+    r"|[Cc]heck (?:(?:that|if|whether|your)\b|`[a-z])"
+    r"|[Rr]un (?:the )?[\"'`$]|[Tt]o increase (?:the|this) limit"
     r"|(?:It is recommended|We recommend|You might (?:want|need)|You'll need|You will need) to"
     r"|For (?:more )?(?:details?|information|logs?|the logs?)[,:]?"
     r" (?:please )?(?:run|see|use|check):? ?[`'\"]?\w"
@@ -43,7 +44,8 @@ _STATED = compile_late(
 )
 _ONLY_REPORTS = compile_late(
     r"\b(?:open an issue|report (?:this|a|it)|file (?:a|an) (?:bug|issue)|TORCH_USE_CUDA_DSA"
-    r"|CUDA_LAUNCH_BLOCKING|check NCCL warnings|github\.com/\S+/issues|contact)\b",
+    r"|CUDA_LAUNCH_BLOCKING|reporting a bug|TORCHDYNAMO_VERBOSE"
+    r"|check NCCL warnings|github\.com/\S+/issues|contact)\b",
     re.IGNORECASE,
 )
 """Requests that do not mend anything."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from allaboard.analysis.failures.launcher_errors import LAUNCHER_ERRORS
 from allaboard.analysis.log_ends.post_traceback_output import progress_lines
@@ -18,7 +19,7 @@ from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 _LABEL = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?")
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
-    r"(?P<type>[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)): (?P<message>\S.*)"
+    r"(?P<type>[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)|Exception): (?P<message>\S.*)"
 )
 _FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d{1,9}), in (.{1,200})$')
 _RECORD = "multiprocessing.errors.error_handler:{"
@@ -100,11 +101,15 @@ def _is_end_of_traceback(lines: list[str], number: int, label: str) -> bool:
 
 def _frames_above(lines: list[str], label: str) -> tuple[Frame, ...]:
     """Return the frames of a rank, innermost first."""
-    own_lines = (
+    own_lines = [
         line.removeprefix(label.rstrip()) for line in lines if line.startswith(label.rstrip())
-    )
-    matches = [m for line in own_lines if (m := _FRAME.match(line)) is not None]
-    return tuple(Frame(m[1], int(m[2]), m[3]) for m in reversed(matches))
+    ]
+    frames = [
+        Frame(m[1], int(m[2]), m[3], "" if _FRAME.match(below) else below.strip())
+        for line, below in pairwise([*own_lines, ""])
+        if (m := _FRAME.match(line)) is not None
+    ]
+    return tuple(reversed(frames))
 
 
 READER = LogReader(read=read_log)

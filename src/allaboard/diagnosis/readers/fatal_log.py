@@ -38,7 +38,8 @@ from allaboard.analysis.log_ends.post_traceback_output import (
     without_logged_tracebacks,
 )
 from allaboard.analysis.log_ends.program_advice import program_advice
-from allaboard.analysis.log_messages import speaker_rank
+from allaboard.analysis.log_ends.stated_remedy import stated_remedy
+from allaboard.analysis.log_messages import speaker_rank, with_writer_host
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.end_advice import (
     ASK_WHO_ENDED,
@@ -215,7 +216,7 @@ def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
         advice = advice_of_line(message, _rest_of_message(lines, number))
         fix = program_advice(lines[number]) or record_advice(message, exhibit.host) or advice
         fix = with_first_step(fix, message)
-        if transport := transport_advice(lines[number]):
+        if (transport := transport_advice(lines[number])) and not program_advice(lines[number]):
             fix = f"{transport}; then {fix}"
     return _heard(exhibit, number, lines[number].strip(), says, fix)
 
@@ -286,7 +287,12 @@ def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
         says += f" (the same for {', '.join(map(str, awaited[:-1]))} and {awaited[-1]})"
     heard = _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
     if not awaited:
-        advice = advice_by_words(line[:MAX_LINE_CHARS]) or _host_advice(line)
+        stated = stated_remedy(line[:MAX_LINE_CHARS])
+        advice = (
+            f"do what it says: {stated!r}"
+            if stated
+            else advice_by_words(line[:MAX_LINE_CHARS]) or _host_advice(line)
+        )
         return (
             msgspec.structs.replace(heard, fix=f"{advice}; then {_WAIT_FIX}") if advice else heard
         )
@@ -354,9 +360,14 @@ def _heard(
         rule=UNEXPLAINED_END,
         says=says,
         speakers=(
-            Speaker(speaker_rank(line, exhibit.rank), line[:300], exhibit.place_of_line(number)),
+            Speaker(
+                speaker_rank(line, exhibit.rank),
+                line[:300],
+                exhibit.place_of_line(number),
+                exhibit.pid,
+            ),
         ),
-        fix=fix,
+        fix=with_writer_host(fix, line),
         awaits=awaits,
         about=named_task(says),
     )

@@ -153,12 +153,27 @@ _TORCHRUN_CODE = KnownMessage(
     source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
 )
 """The same of a child that ended itself."""
+_CHILD_WITHOUT_FILE = KnownMessage(
+    key="Child process ",
+    pattern=r"Child process (?P<pid>\d+) \(local_rank (?P<local>\d+)\) FAILED "
+    r"\(exitcode (?P<code>[1-9]\d{0,2})\)",
+    rule="EXIT003",
+    says=_TORCHRUN_CODE.says,
+    fix=_TORCHRUN_CODE.fix,
+    proves_not=_TORCHRUN_CODE.proves_not,
+    bare_end=True,
+    sample="CHILD PROCESS FAILED WITH NO ERROR_FILE\nChild process 2814 (local_rank 0) FAILED (exitcode 1)",
+    source="its wording from the source of PyTorch 1.9 and 1.10 (elastic/multiprocessing/errors)",
+)
+"""The same in the warning of older versions."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_process_ends(exhibit))[:1000]
     has_summary = SUMMARY_ROW in exhibit.text
     torchrun = () if has_summary else (*TORCHRUN_CHILDREN, TORCHRUN_ABORT, _TORCHRUN_CODE)
+    if not has_summary and _TORCHRUN_CODE.key not in exhibit.text:
+        torchrun = (*torchrun, _CHILD_WITHOUT_FILE)
     heard = (*find_known_messages(exhibit, (*MESSAGES, *torchrun)), *_last_words(exhibit))
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 

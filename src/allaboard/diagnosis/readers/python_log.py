@@ -49,6 +49,17 @@ _RELAY = "CheckpointException"
 """Raised by all ranks for what some of them raised, which it quotes."""
 
 
+_SECOND_TRY = re.compile(
+    r"Failed to create placement group '\w+' because name '[^'\n]+' already exists"
+)
+"""What Ray raises of a task that it runs a second time, if the first try left a placement group behind."""
+_FIRST_TRY_ENDED = re.compile(
+    r"killed due to memory pressure|A worker died or was killed|worker process has died"
+    r"|node has died|Task was killed due to the node running low on memory"
+)
+"""What Ray logs of the end of that first try."""
+
+
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     boxed = rich_tracebacks.BOX_HEAD in text
@@ -68,6 +79,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         if traceback.type in LAUNCHER_ERRORS or is_launcher_child_error(traceback):
             continue  # a launcher's way to say that a child failed
         if traceback.type == _RELAY and quotes_ranks:
+            continue
+        if _SECOND_TRY.search(traceback.message) and _FIRST_TRY_ENDED.search(text):
             continue
         by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
         if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:

@@ -208,6 +208,9 @@ _FAILURE = re.compile(
     r"  exitcode  : (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
 _CLOSING_SIGNAL = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
+_ROOT_CAUSE = "Root Cause (first observed failure):"
+MAX_ROOT_CHARS = 80
+"""Characters between these words and the worker that they are about."""
 MAX_FAILURES = 100_000
 """Failures that are read of one summary."""
 
@@ -219,7 +222,11 @@ def _failed_workers(exhibit: Exhibit) -> tuple[Glimpse, ...]:
         return ()
     closing_signals = {int(m[1]): m[2] for m in _CLOSING_SIGNAL.finditer(text)}
     glimpses = []
-    for match, _ in zip(_FAILURE.finditer(text), range(MAX_FAILURES), strict=False):
+    matches = [m for m, _ in zip(_FAILURE.finditer(text), range(MAX_FAILURES), strict=False)]
+    # Its times are whole seconds: of several workers of one second it saw this one first.
+    root = text.rfind(_ROOT_CAUSE)
+    matches.sort(key=lambda m: not 0 <= root <= m.start() <= root + MAX_ROOT_CHARS)
+    for match in matches:
         code, pid = int(match["code"]), int(match["pid"])
         origin = exhibit.place_of_line(text.count("\n", 0, match.start()) + 1)
         signal_number = -code if code < 0 else None

@@ -102,6 +102,7 @@ IMAGE_PULLED = re.compile(r"Successfully pulled image|Started container")
 EXCEPTION_LINE = re.compile(
     r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:\([\w.]+\))?"
     r"(?: \(see above for traceback\))?(?:: .*)?\s*$"
+    r"|^Exception: \S.*$"
     r"|^(?:[a-z_]\w*\.)+[A-Z]\w+: \S.*$"
     r"|^[A-Z]\w*(?:Killed|Died|Dead|Lost|Expired|TimedOut|Timeout|Aborted|Refused|Denied)\w*: \S.*$"
     r"|^Exception in (?:thread|device|worker|process|callback)\b[^\n:]{0,60}[:=\" ]{1,3}\S.*$"

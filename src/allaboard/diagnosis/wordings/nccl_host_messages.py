@@ -26,7 +26,8 @@ _DRIVER = (
 """Errors of CUDA that say that the driver is older than the program needs."""
 _COVERED_ELSEWHERE = (
     r"NCCL WARN Call to ibv_(?:create|alloc|reg)_|"
-    r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
+    r"onnect to|shared memory segment|reverse path|Duplicate GPU|Cuda failure|closed by remote peer|"
+    r"Got completion|"
     r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
     r"posix_fallocate|"
     r"collective mismatch error|message truncated|Call to ibv_modify_qp|Invalid rank requested|"
@@ -174,8 +175,51 @@ HOST_MESSAGES = (
         source=NOT_RECORDED,
     ),
     KnownMessage(
+        key="Failed to find reverse path from remNode",
+        pattern=r"(?P<what>Failed to find reverse path from remNode [^\n]{1,80})",
+        rule="LOG010",
+        says="NCCL (RCCL) cannot make out how the GPUs of the host are linked: {what}",
+        fix="on that host: rocm-smi --showtopo, or nvidia-smi topo -m   # does each pair have a link in both "
+        "directions? In a virtual machine or a container give it all GPUs of the node and /sys as it is; "
+        "NCCL_TOPO_DUMP_FILE=/tmp/topo.xml shows what it saw; NCCL_P2P_DISABLE=1 for one run",
+        proves_not="that the line of the traceback is at fault: NCCL failed where it was first used",
+        explains=("LOG012",),
+        sample="node1:75:95 [2] graph/paths.cc:61 NCCL WARN Failed to find reverse path from remNode "
+        "0/200000 nlinks 3 to node 0/700000",
+        source="its wording from the source of NCCL 2.8 to 2.30 and RCCL 2.8 to 2.26 (graph/paths.cc)",
+    ),
+    KnownMessage(
+        key="shm.",
+        pattern=r"shm\.(?:h|cc):\d+ NCCL WARN Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
+        rule="LOG006",
+        says="CUDA refused NCCL's shared memory between the processes of a host: {what}",
+        fix="NCCL_SHM_DISABLE=1 for one run   # does it help? Then see on that host: df -h /dev/shm, whether "
+        "the processes share one /dev/shm and one namespace (containers: --ipc=host), and the driver's "
+        "version: nvidia-smi; a newer NCCL",
+        proves_not="that the GPU is at fault",
+        explains=("LOG010",),
+        sample="node1:3070:3090 [0] include/shm.h:42 NCCL WARN Cuda failure 'invalid argument'",
+        source="its wording from the source of NCCL 2.4 to 2.30 (include/shm.h, transport/shm.cc)",
+    ),
+    KnownMessage(
+        key="system not yet initialized",
+        pattern=r"(?:Cuda failure (?:802 )?'|CUDA error: )system not yet initialized",
+        rule="LOG006",
+        says="CUDA cannot use the GPUs of this host yet: those with an NVSwitch (HGX, DGX) need the service "
+        "nvidia-fabricmanager, which does not run there or is of another version than the driver",
+        fix="systemctl status nvidia-fabricmanager; dpkg -l | grep -iE 'fabricmanager|nvidia-driver'   # on "
+        "that host: start it, in exactly the driver's version; nvidia-smi -q | grep -A2 Fabric must say "
+        "Completed",
+        proves_not="that NCCL or the network is at fault",
+        explains=("LOG010",),
+        certainty=Certainty.CERTAIN,
+        sample="Last error:\nCuda failure 802 'system not yet initialized'",
+        source="CUDA 11 to 13 (cudaErrorSystemNotReady, 802), NVIDIA's Fabric Manager guide",
+    ),
+    KnownMessage(
         key="Cuda failure",
-        pattern=rf"Cuda failure (?:\d+ )?'(?!{_DRIVER}|out of memory')(?P<what>[^'\n]{{1,120}})'",
+        pattern=rf"(?<!\bshm\.h:\d\d NCCL WARN )(?<!\bshm\.cc:\d\d\d NCCL WARN )"
+        rf"Cuda failure (?:\d+ )?'(?!{_DRIVER}|out of memory'|system not yet)(?P<what>[^'\n]{{1,120}})'",
         rule="LOG006",
         says="CUDA failed below NCCL: {what}",
         fix="on that host: nvidia-smi; dmesg -T | grep -i xid",

@@ -86,9 +86,13 @@ NETWORK_MESSAGES = (
         key="NET/OFI",
         pattern=r"NCCL WARN NET/OFI (?P<what>Couldn't find any optimal provider|Failed to initialize \w+ "
         r"protocol"
-        r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80}|Couldn't open [^\n]{1,80})",
+        r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80}"
+        r"|(?:Couldn't|Could not|Unable to|Failed to) (?:open|create|bind|enable) (?:an? |the )?(?:AV|CQ|EP"
+        r"|EQ|address vector|completion queue|endpoint|domain|fabric|rail)\b[^\n]{0,120}"
+        r"|Creating (?:new )?(?:endpoint|domain|rail)[^\n]{1,80} failed[^\n]{0,60}"
+        r"|(?:fi_\w+|Initialization of[^\n]{1,60}) failed[^\n]{0,80})",
         rule="LOG005",
-        says="NCCL's plugin for AWS found no network of its own (EFA): {what}",
+        says="NCCL's plugin for AWS could not use a network of its own (EFA): {what}",
         fix="fi_info -p efa -t FI_EP_RDM   # on that host, in its container: empty? The container needs "
         "/dev/infiniband (--device, in Kubernetes vpc.amazonaws.com/efa) and libfabric; without EFA: "
         "NCCL_NET_PLUGIN=none, or FI_PROVIDER=tcp",

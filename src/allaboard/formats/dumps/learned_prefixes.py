@@ -19,6 +19,8 @@ MAX_FORMS = 64
 _ANCHORS = (
     # A text in the head of a message of several lines, and how one of its next lines begins.
     ("Traceback (most recent call last):", r'  File "'),
+    ('  File "', r'(?:  File "|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): \S)'),
+    ("╭──", "│ "),
     ("Exception raised from ", r"frame #0: "),
     ("Root Cause (first observed failure):", r"  time      : "),
     *((f"{code}: ", r"RPC: /") for code in ("DEADLINE_EXCEEDED", "UNAVAILABLE", "ABORTED")),
@@ -64,8 +66,8 @@ def learn_prefixes(text: str, lines: Sequence[str]) -> list[LearnedPrefix]:
         next_line = re.compile(rf"(?:{_TORCH_RANK.pattern} ?)?{following}")
         for number in heads:
             prefix = _without_torch_rank(lines[number].partition(key)[0])
-            if not prefix.strip() or len(prefix) > MAX_PREFIX_CHARS:
-                continue
+            if not prefix.strip("│ \t") or len(prefix) > MAX_PREFIX_CHARS:
+                continue  # the edge of a box around another one
             pattern = _pattern_of(prefix)
             if pattern not in sources and _is_followed(lines, number, pattern, next_line):
                 sources[pattern] = prefix

@@ -20,6 +20,11 @@ from allaboard.formats.dumps.learned_prefixes import (
 
 COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*[mK]")
 """Matches ECMA-48's SGR and EL: they colour a label, or what is after it."""
+_PROGRESS_BAR = re.compile(
+    r"^[^\n|]{0,120}?\d{1,3}%\|[^|\n]{0,400}\|[^\[\n]{0,80}\[[^\]\n]{0,160}\]"
+    r"(?=[EF]\d{4} \d\d:|\[rank\d|Traceback \(|\*\*\* |terminate called)"
+)
+"""A bar of tqdm, which ends without a new line: what another stream writes then begins behind it."""
 MAX_PREFIXES = 6
 """Prefixes of one line: a collector's time, its pod, a launcher's task, two of loggers, torch's rank."""
 MAX_SAMPLED_LINES = 400
@@ -167,7 +172,8 @@ def _label_stack_rows(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Labe
 def _visible(line: str) -> str:
     """Return the line as a terminal shows it: after the last carriage return, without colours."""
     visible = line.rstrip("\r").rpartition("\r")[2]
-    return COLOUR_CODE.sub("", visible) if "\x1b" in visible else visible
+    visible = COLOUR_CODE.sub("", visible) if "\x1b" in visible else visible
+    return _PROGRESS_BAR.sub("", visible) if "%|" in visible else visible
 
 
 def _strip_prefix(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
@@ -32,13 +33,21 @@ _OTHER_TRACEBACK = "C++ Traceback (most recent call last):"
 _GROUP_HEAD = "Exception Group Traceback"
 _PYTEST_ERROR = re.compile(r"^E(?: {19}| {3}(?! {16}))", re.MULTILINE)
 """What pytest puts before each line of an error; as wide again for an exception of another process."""
+_NUMBERED = re.compile(r"[ \t]{0,6}(?P<number>\d{1,7})(?:[:|)]? ?\t|[:|)]? |[:|)]?$)")
+"""The number of a line before it."""
+MIN_NUMBERED_LINES = 6
+"""Lines with a number that make a numbered text: the ranks of a small job may write one line each."""
+NUMBERED_SHARE = 0.9
+"""Share of the lines that must have a number, and of these that must be one more than the one before."""
 STREAM_SHARE = 0.8
 """Share of the lines that must begin with it."""
 _MARGIN_FRAME = re.compile(r'File "[^"\n]{1,1000}", line \d+, in \S')
 """A frame that lost its indentation, as on the way through a chat or a web page."""
+_TORCH_LABEL = re.compile(r"\[rank\d{1,7}\]: ?")
 _FRAME = re.compile(r'(?:> |\s{0,8})File "[^"\n]{1,1000}", line \d+, in \S')
 _EXCEPTION = re.compile(
     r"(?:(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Za-z_]\w{0,80}(?:Error|Exception|Interrupt|Exit|Abort|Timeout|Failure)"
+    r"|Exception(?=: \S)"
     r"|(?:[a-z_]\w{0,80}\.){1,12}_?[A-Z]\w{2,80}(?=: ))"
     r"(?: \(see above for traceback\))?(?::|$)"
 )
@@ -58,7 +67,22 @@ def unquote(text: str) -> str:
         if len(exported) >= MIN_EXPORTED_LINES and any('File "' in line for line in exported):
             text = _EXPORTED.sub(lambda match: _indented(match["line"]), text)
             text = _POOL_MEMBER.sub("", text)
+    text = _without_numbers(text) if 'File "' in text else text
     return _without_stream(_PYTEST_ERROR.sub("", text) if text.startswith("E   ") else text)
+
+
+def _without_numbers(text: str) -> str:
+    """Return the text without the numbers of its lines, as pages and `cat -n` show them before each."""
+    lines = text.split("\n")
+    matches = [m for line in lines if line.strip() and (m := _NUMBERED.match(line)) is not None]
+    written = sum(bool(line.strip()) for line in lines)
+    if len(matches) < max(MIN_NUMBERED_LINES, NUMBERED_SHARE * written):
+        return text
+    numbers = [int(m["number"]) for m in matches]
+    in_order = sum(b == a + 1 for a, b in pairwise(numbers))
+    if numbers[0] == 0 or in_order < NUMBERED_SHARE * (len(numbers) - 1):
+        return text  # the ranks of a launcher
+    return "\n".join(_NUMBERED.sub("", line) for line in lines)
 
 
 def _without_stream(text: str) -> str:
@@ -79,15 +103,17 @@ def indent_frames(lines: Sequence[str]) -> list[str]:
     """Return the lines with those of frames that begin at the margin indented as Python writes them."""
     indented: list[str] = []
     is_source = False
-    for line in lines:
+    for written in lines:
+        label = match[0] if (match := _TORCH_LABEL.match(written)) is not None else ""
+        line = written[len(label) :]
         is_frame = line.startswith("File ") and _MARGIN_FRAME.match(line) is not None
         if is_frame:
-            indented.append(f"  {line}")
+            indented.append(f"{label}  {line}")
         elif is_source and line[:1] not in ("", " ", "\t") and not _EXCEPTION.match(line.rstrip()):
-            indented.append(f"    {line}")
+            indented.append(f"{label}    {line}")
         else:
-            indented.append(line)
-        is_source = is_frame
+            indented.append(written)
+        is_source = is_frame or (is_source and not line.strip())
     return indented
 
 

@@ -27,6 +27,8 @@ _CHAINED = re.compile(
     r"|During handling of the above exception, another exception occurred:"
     r"|-- Process \d+ terminated with the following (?:error|exception):"  # torch.multiprocessing
 )
+MAX_SOURCE_CHARS = 400
+"""Characters of a source line that are kept."""
 MAX_MESSAGE_LINES = 12
 """Lines that are read of a message beyond its first."""
 _MESSAGE_LINE = re.compile(
@@ -125,7 +127,7 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
     for number in range(begin + 1, min(len(lines), begin + MAX_TRACEBACK_LINES)):
         line = _GUTTER.sub("", lines[number], count=1) if number < group_end else lines[number]
         if frame := _FRAME.match(line):
-            frames.append(Frame(frame[1], int(frame[2]), frame[3]))
+            frames.append(Frame(frame[1], int(frame[2]), frame[3], _source_line(lines, number + 1)))
         elif frames and _RAY_ERROR.match(line):
             ray_process = _RAY_PROCESS.search(line) or ray_process
         elif line[:1] not in ("", " ", "\t", ">"):
@@ -135,9 +137,8 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
             message = error[2] or ""
             if error[2] == "":  # TensorFlow's messages begin on the line after their type
                 message = " ".join(lines[number + 1 : number + 3]).strip()
-            condition = lines[number - 1].strip()
-            if not message and condition.startswith("assert "):
-                message = condition  # all that an assertion without a message says
+            if not message and frames[-1].text.startswith("assert "):
+                message = frames[-1].text  # all that an assertion without a message says
             message_lines = _message_lines(lines, number) if error[2] else []
             message = "\n".join([message, *message_lines])
             error_type = error[1].rpartition(".")[2]
@@ -155,6 +156,13 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
                 host=ray_process[2] if ray_process is not None else "",
             )
     return None
+
+
+def _source_line(lines: Sequence[str], number: int) -> str:
+    """Return the source line that a frame shows there; "" if it shows none."""
+    line = lines[number][:MAX_SOURCE_CHARS] if number < len(lines) else ""
+    is_source = line.startswith("    ") and _FRAME.match(line) is None
+    return line.strip() if is_source else ""
 
 
 def _message_lines(lines: Sequence[str], number: int) -> list[str]:

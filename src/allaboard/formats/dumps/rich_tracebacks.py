@@ -9,6 +9,9 @@ BOX_HEAD = "Traceback (most recent call last) ─"
 _TOP = re.compile(r"\s*[╭┌]─+ " + re.escape(BOX_HEAD) + r"+[╮┐]\s*$")
 _END = re.compile(r"\s*[╰└]─+[╯┘]\s*$")
 _FRAME = re.compile(r"\s*│ (/[^\s:]{1,1000}|<[\w ]+>):(\d{1,7}) in (\S{1,200})\s+│\s*$")
+_BEGUN = re.compile(r"\s*│ (/[^\s:│]{8,1000}) +│\s*$")
+_REST = re.compile(r"\s*│ ([^\s:│]{1,1000}:\d{1,7} in \S{1,200})\s+│\s*$")
+"""A path that the box broke at its width, and the rest of it in the next row."""
 _ROW = re.compile(r"\s*│.*│\s*$")
 
 
@@ -16,7 +19,9 @@ def unbox_tracebacks(lines: Sequence[str]) -> list[str]:
     """Return the same lines, one for one, with each box in the form of Python's own traceback."""
     lines_out: list[str] = []
     in_box = False
-    for line in lines:
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if in_box and (begun := _BEGUN.match(line)) and (rest := _REST.match(below)):
+            line = f"│ {begun[1]}{rest[1]} │"
         if _TOP.match(line):
             in_box = True
             lines_out.append("Traceback (most recent call last):")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.known_mistake import KnownMistake
+from allaboard.analysis.failures.mistakes.known_mistake import KnownMistake
 
 _SOURCES = "PyTorch 1.5 to 2.13"
 
@@ -24,6 +24,16 @@ _SIZES_DIFFER = (
     rf"|(?:{_DIFFER})\b[^\n]{{0,60}}?\b(?:{_SIZES}))\b[^\n]{{0,120}}))"
 )
 """Matches what a check says of two numbers of the launch that do not fit each other."""
+_MODEL_SIZES = (
+    r"num[_ -]?layers|number of layers|num_\w{0,20}heads|attention heads|(?:hidden|ffn|vocab\w*|embedding)"
+    r"[_ -](?:dim|size)\w*|seq\w*[_ -]len\w*|first dimension of the tensor|(?:global|micro|mini|train)[_ -]?"
+    r"batch[_ -]?size|num_\w{0,20}experts|number of experts"
+)
+"""Sizes of a model or of its input that are divided among ranks."""
+_SIZES_RAISED_IN = (
+    r"/(?:megatron|deepspeed|vllm|sglang|colossalai|nemo|verl|accelerate|lightning|torch)[^/]*/"
+    r"|Megatron|assert |raise (?:Assertion|Value)Error"
+)
 _GROUP = (
     r"(?:\b[\w -]{0,60}\b(?:parallel|process|world|collective)[ _](?:[\w-]{1,20} ){0,2}?groups?\b"
     r"|\bdistributed (?:environment|backend)|\btorch\.distributed)"
@@ -273,6 +283,16 @@ TORCH_MISTAKES = (
         source="gloo in PyTorch 1.5 to 2.13",
     ),
     KnownMistake(
+        pattern=r"'(?P<wrapper>DistributedDataParallel|FullyShardedDataParallel|DataParallel)' object has no "
+        r"attribute '(?P<name>_[a-z]\w+)'",
+        cause="{wrapper} of this PyTorch has no {name}: a method of its own, which other versions have",
+        fix="pip show torch   # the version that this program was written for, or a newer release of the "
+        "program; grep -rn {name} .   # where it is called",
+        sample="'DistributedDataParallel' object has no attribute '_sync_params_and_buffers'",
+        near_miss="'Net' object has no attribute '_sync_params_and_buffers'",
+        source="PyTorch 1.4 to 2.13",
+    ),
+    KnownMistake(
         pattern=r"'(?P<wrapper>DistributedDataParallel|DataParallel)' object has no attribute "
         r"'(?P<name>\w+)'",
         cause="the model is wrapped, and the wrapper has no {name}: the model itself is its .module",
@@ -429,14 +449,40 @@ TORCH_MISTAKES = (
         source="Megatron-LM 2.0 to 0.14, fairscale 0.4, vLLM 0.2 to 0.33",
     ),
     KnownMistake(
+        pattern=rf"(?i:(?P<what>[^\n]{{0,80}}\b(?:{_MODEL_SIZES})\b[^\n]{{0,80}}?(?:{_DIFFER})[^\n]{{0,120}}))",
+        raised_in=_SIZES_RAISED_IN,
+        cause="sizes of the model or of the batch do not divide among the ranks: {what}",
+        fix="change one of the two that the message names, on all ranks alike: layers among pipeline stages "
+        "(--num-layers, --pipeline-model-parallel-size), heads and hidden size among tensor-parallel ranks, "
+        "a sequence padded to a multiple of the tensor-parallel (and twice the context-parallel) size, a "
+        "global batch = micro batch x data-parallel size x N",
+        sample="num_layers should be divisible by pipeline_model_parallel_size",
+        sample_frame=(
+            "/v/dist-packages/megatron/core/transformer/transformer_block.py",
+            "num_layers % config.pipeline_model_parallel_size == 0",
+        ),
+        near_miss="num_layers of the map exceed the screen",
+        source="Megatron-LM, NeMo, verl, vLLM of 2020 to 2026",
+    ),
+    KnownMistake(
+        pattern=r"Assertion failed: (?P<what>mpiSize == tp \* pp[^\n(]{0,40}?)(?= ?\(|$)",
+        cause="the engine was built for tensor x pipeline parallel ranks, and another number of MPI's "
+        "processes was started: {what}",
+        fix="mpirun -n TPxPP python SCRIPT   # as many processes as the engine has ranks; or build the "
+        "engine for as many as run",
+        sample="[TensorRT-LLM][ERROR] Assertion failed: mpiSize == tp * pp (worldConfig.cpp:89)",
+        near_miss="Assertion failed: size == 4 (worldConfig.cpp:89)",
+        source="TensorRT-LLM 0.5 to 0.20 (runtime/worldConfig.cpp)",
+    ),
+    KnownMistake(
         # The checks of Megatron, DeepSpeed, vLLM, SGLang, ColossalAI and NeMo of what they were started with.
         pattern=_SIZES_DIFFER,
-        raised_in=r"/(?:megatron|deepspeed|vllm|sglang|colossalai|nemo|verl|accelerate|lightning|torch)[^/]*/"
-        r"|Megatron|assert |raise (?:Assertion|Value)Error",
+        raised_in=_SIZES_RAISED_IN,
         cause="the numbers that it was started with do not fit each other: {what}",
         fix="count: nodes x GPUs a node is the world size, and a multiple of the tensor x pipeline x context "
-        "parallel sizes; change --nnodes and --nproc-per-node, or these sizes; the same number of GPUs on "
-        "every node (nvidia-smi -L, CUDA_VISIBLE_DEVICES)",
+        "parallel sizes; change --nnodes and --nproc-per-node, or these sizes (of a mesh of JAX: its "
+        "ICI and DCN parallelism); the same number of GPUs on every node (nvidia-smi -L, "
+        "CUDA_VISIBLE_DEVICES)",
         sample="world size (8) is not divisible by total_model_size (total_model_size=6)",
         sample_frame=(
             "/work/Megatron-LM/megatron/training/arguments.py",

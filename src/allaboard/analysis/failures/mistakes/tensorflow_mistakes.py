@@ -3,7 +3,7 @@ remedy."""
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.known_mistake import KnownMistake
+from allaboard.analysis.failures.mistakes.known_mistake import KnownMistake
 
 _LEGACY_KERAS = (
     "pip install tf_keras; export TF_USE_LEGACY_KERAS=1   # on every worker, before tensorflow is "

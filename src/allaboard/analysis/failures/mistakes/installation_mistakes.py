@@ -6,7 +6,12 @@ entry names.
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.known_mistake import KnownMistake
+from allaboard.analysis.failures.mistakes.known_mistake import KnownMistake
+
+_COUNT_GPUS = (
+    "ray status   # which GPUs are there, free and asked for? One bundle a GPU of each engine: nodes x GPUs "
+    "of the placement group >= engines x their tensor parallel size"
+)
 
 INSTALLATION_MISTAKES = (
     KnownMistake(
@@ -317,6 +322,38 @@ INSTALLATION_MISTAKES = (
         "`--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
         near_miss="You set `devices=2` in Lightning",
         source="Lightning 2.0 to 2.5 (fabric/plugins/environments/slurm.py)",
+    ),
+    KnownMistake(
+        pattern=r"Failed to create placement group '\w+' because name '(?P<name>[^'\n]{1,120})' already "
+        r"exists",
+        cause="Ray runs the task a second time, and the placement group {name} of its first try is still "
+        "there: what ended the first try is the cause",
+        fix="read what ended the first try: ray list tasks --detail; ray logs raylet.out; on the head node "
+        "dmesg -T | grep -iE 'killed process|oom'; with @ray.remote(max_retries=0) it is not tried again",
+        sample="System error: Failed to create placement group 'd1c0' because name 'global_pool_8:0' "
+        "already exists.",
+        near_miss="Failed to create placement group 'd1c0': no nodes",
+        source="Ray 2.0 to 2.50 (gcs_placement_group_manager.cc)",
+    ),
+    KnownMistake(
+        pattern=r"placement group bundle index (?P<index>\d+) is invalid\. Valid placement group indexes: "
+        r"(?P<valid>[\d-]+)",
+        cause="an engine wants bundle {index} of a placement group that has the bundles {valid}: more GPUs "
+        "are asked for than the group was made with",
+        fix=_COUNT_GPUS,
+        sample="placement group bundle index 6 is invalid. Valid placement group indexes: 0-4",
+        near_miss="placement group bundle 6 was placed",
+        source="Ray 1.0 to 2.50 (util/placement_group.py)",
+    ),
+    KnownMistake(
+        pattern=r"(?P<what>number of required GPUs exceeds the total number of available GPUs"
+        r"|Total available GPUs? (?P<have>[\d.]+) (?:is|are) less than total desired GPUs? (?P<want>[\d.]+)"
+        r"|Cannot provide a placement group of [^\n]{1,200}? within \d+ seconds)",
+        cause="the cluster of Ray has fewer GPUs that are free than the job asks for: {what}",
+        fix=_COUNT_GPUS,
+        sample="Total available GPUs 4 is less than total desired GPUs 8",
+        near_miss="Total available GPUs: 8",
+        source="vLLM 0.2 to 0.11 (executor/ray_utils.py), verl 0.1 to 0.5 (single_controller)",
     ),
     KnownMistake(
         pattern=r"The actor died (?:unexpectedly before finishing|because of an error raised "
