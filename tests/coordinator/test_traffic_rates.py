@@ -66,3 +66,11 @@ def test_what_a_way_takes_is_not_told_by_a_connection_that_only_asks() -> None:
         gives = Flow(local="a:2", remote="b:9", sent=1000 * second, delivers=1e6)
         pairs.add_flows(float(second), (Flows("ps:0", (asks, gives)),))
     assert pairs.pairs[0].delivers == 1e6
+
+
+def test_one_that_is_gone_keeps_its_round_trip() -> None:
+    pairs = TrafficRates()
+    flow = Flow(local="a:1", remote="b:9", sent=1000, rtt=0.013)
+    pairs.add_flows(0.0, (Flows("chief:0", (flow,)),))
+    pairs.add_flows(1.0, ())
+    assert [(p.task, p.connections, p.rtt) for p in pairs.pairs] == [("chief:0", 0, 0.013)]

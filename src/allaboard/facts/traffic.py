@@ -62,7 +62,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     unsent: int = 0
     """Bytes in the send queues now."""
     rtt: float = 0.0
-    """Smoothed round trip (s) now."""
+    """Smoothed round trip (s) now, or when there was a connection last."""
     least: float = 0.0
     """Shortest round trip seen (s)."""
     busy: float = 0.0

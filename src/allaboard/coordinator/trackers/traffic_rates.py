@@ -23,6 +23,8 @@ class TrafficRates:
         """Connection to the task at its other end."""
         self._totals: dict[str, tuple[int, int]] = {}
         """Task to the bytes received from it and sent to it so far."""
+        self._last_round_trips: dict[str, float] = {}
+        """Task to the round trip (s) of the connection that carried the most when there was one."""
 
     def add_flows(self, sampled_at: float, flows_by_task: tuple[Flows, ...]) -> None:
         """Take in one sample. A connection that is new counts from its first byte."""
@@ -36,6 +38,10 @@ class TrafficRates:
                 received + flow.received - (earlier.received if earlier is not None else 0),
                 sent + flow.sent - (earlier.sent if earlier is not None else 0),
             )
+        for task in flows_by_task:
+            main = max(task.flows, key=lambda f: f.received + f.sent, default=None)
+            if main is not None and main.rtt > 0.0:
+                self._last_round_trips[task.task] = main.rtt
         self._samples.append((sampled_at, sample))
         while self._samples[0][0] < sampled_at - WINDOW_S:
             self._samples.popleft()
@@ -89,7 +95,8 @@ class TrafficRates:
             sent_all=sent,
             unread=sum(f.unread for f in flows),
             unsent=sum(f.unsent for f in flows),
-            rtt=main.rtt,
+            # Of a task that has ended the report still says how far away it was.
+            rtt=main.rtt if flows else self._last_round_trips.get(task, 0.0),
             least=min((f.least for f in flows if f.least > 0), default=0.0),
             busy=min(
                 1.0,
