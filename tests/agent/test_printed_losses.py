@@ -29,9 +29,29 @@ def printed(*reads: str) -> PrintedLoss | None:
         (["loss 0.4\n", "val_loss nan\n"], None),
         (["best loss inf\n"], None),
         (["INFO: information about nandina\n"], None),
+        (["Validation loss: nan\n", "dev_loss: nan\n", "Dev: 10%| loss=nan\n"], None),
+        (['{"loss": NaN, "split": "valid"}\n'], None),
+        (["best so far: loss inf\n", "smallest loss inf\n", "max_loss: inf\n"], None),
+        (["g_loss: 0.2 d_loss: inf\n", "loss 0.5 (cls loss 0.2, box loss nan)\n"], None),
+        (["loss is nan, skipping batch\n", "loss inf: skipped\n"], None),
+        (["loss=nan-safe\n", "loss=infonce\n", "loss: nanmean\n"], None),
+        (["loss_scale: inf\n", "packet loss: nan\n"], None),
+        (
+            ["Epoch 0: 5/10 [00:01, train_loss_step=nan.0]\n"] * 3,
+            "Epoch 0: 5/10 [00:01, train_loss_step=nan.0]",
+        ),
+        (["{'loss': 'nan', 'grad_norm': 'nan'}\n"] * 3, "{'loss': 'nan', 'grad_norm': 'nan'}"),
+        (["loss: Array(nan, dtype=float32)\n"] * 3, "loss: Array(nan, dtype=float32)"),
+        (
+            ["lm loss: NAN | number of skipped iterations: 0 |\n"] * 3,
+            "lm loss: NAN | number of skipped iterations: 0 |",
+        ),
+        (["train loss nan, val loss nan\n"] * 3, "train loss nan, val loss nan"),
     ],
 )
-def test_what_is_printed(reads: list[str], expected: tuple[int, str] | None) -> None:
+def test_what_is_printed(reads: list[str], expected: tuple[int, str] | str | None) -> None:
+    if isinstance(expected, str):
+        expected = (len(reads), expected)
     assert printed(*reads) == (PrintedLoss(*expected) if expected is not None else None)
 
 
@@ -40,6 +60,16 @@ def test_a_bar_counts_once_for_each_state() -> None:
     for row in (b" 10%| 1/10 loss=nan", b" 10%| 1/10 loss=nan", b" 20%| 2/10 loss=nan", b""):
         losses.add_live_row(row)
     assert losses.not_finite == PrintedLoss(2, "10%| 1/10 loss=nan")
+
+
+def test_a_bar_that_rarely_brings_a_new_loss_does_not_show_many() -> None:
+    losses = PrintedLosses()
+    shown = [0.5] * 4 + ["nan"] * 4 + [0.4] * 4
+    found = []
+    for step, loss in enumerate(shown):
+        losses.add_live_row(f"{step}/100 loss={loss}".encode())
+        found.append(losses.not_finite)
+    assert [f.bad for f in found if f is not None] == [1]
 
 
 def test_of_much_output_the_last_rows_are_read() -> None:
