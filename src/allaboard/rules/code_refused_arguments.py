@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
+from allaboard.formats.python.branches import exclude_each_other, may_reach
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -19,11 +20,21 @@ _CHECKPOINTS = {
     "torch.utils.checkpoint.checkpoint",
     "torch.utils.checkpoint.checkpoint_sequential",
 }
+_NOT_REENTRANT = re.compile(
+    r"static_graph|partial\([^)]{0,80}use_reentrant\s*=\s*False|_use_reentrant\s*=\s*False"
+)
+"""Matches a graph that DDP takes as it is in the first step, and a checkpoint of another default."""
 _INIT_RPC = "torch.distributed.rpc.init_rpc"
+_ROLE_OF_ONE = re.compile(
+    r"(?i)^(?:ps|.*(?:master|server|chief|coordinator|agent|learner|driver|main|head|leader|controller)).{0,2}$"
+)
+"""Matches the name of a role of which there is one: the others may join in another script."""
 _CALLS_BY_NAME = tuple(
     f"torch.distributed.rpc.{name}"
     for name in ("remote", "rpc_sync", "rpc_async", "get_worker_info")
 )
+_ANY = ".+"
+"""Pattern of what is put into a name."""
 _SHUTDOWN_RPC = "torch.distributed.rpc.shutdown"
 
 
@@ -37,7 +48,7 @@ def _shuffles_beside_sampler(facts: ScriptFacts) -> Iterator[Claim]:
         if shuffle is None or sampler is None or not _is_true(resolve(script, shuffle)):
             continue
         made_sampler = _made_sampler(script, sampler)
-        if made_sampler is None:
+        if made_sampler is None or not may_reach(script, made_sampler, sampler, call):
             continue
         text = ast.unparse(sampler)
         yield Claim(
@@ -50,7 +61,7 @@ def _shuffles_beside_sampler(facts: ScriptFacts) -> Iterator[Claim]:
         )
 
 
-def _made_sampler(script: Script, sampler: ast.expr) -> ast.AST | None:
+def _made_sampler(script: Script, sampler: ast.expr) -> ast.Call | None:
     """Return where the distributed sampler is made that a loader gets; None if it gets none."""
     values: list[ast.expr | None] = [sampler]
     if isinstance(sampler, (ast.Name, ast.Attribute)):
@@ -79,6 +90,8 @@ def _is_false(node: ast.expr | None) -> bool:
 def _reentrant_checkpoint(facts: ScriptFacts) -> Iterator[Claim]:
     if "find_unused_parameters" not in facts.source or "checkpoint" not in facts.source:
         return
+    if _NOT_REENTRANT.search(facts.source):
+        return
     script = read_script(facts)
     for name, call in script.calls:
         if name not in _CHECKPOINTS:
@@ -92,6 +105,12 @@ def _reentrant_checkpoint(facts: ScriptFacts) -> Iterator[Claim]:
             finds_unused = call_argument(wrap, "find_unused_parameters")
             if finds_unused is None or not _is_true(resolve(script, finds_unused)):
                 continue
+            if (
+                exclude_each_other(script, call, wrap)
+                or _is_switched_off(script, call)
+                or not _is_part_of(script, call, wrap)
+            ):
+                continue
             yield Claim(
                 summary="DDP with find_unused_parameters=True and a reentrant checkpoint mark a gradient "
                 'twice: the first backward ends with "Expected to mark a variable ready only once"',
@@ -101,6 +120,36 @@ def _reentrant_checkpoint(facts: ScriptFacts) -> Iterator[Claim]:
                 where=script.place_of(call),
             )
             return
+
+
+def _is_switched_off(script: Script, call: ast.Call) -> bool:
+    """Return True if the call is under an option that the script sets to False."""
+    tests = [a.test for a in script.ancestors(call) if isinstance(a, (ast.If, ast.IfExp))]
+    options = {
+        n.attr if isinstance(n, ast.Attribute) else n.id
+        for t in tests
+        for n in ast.walk(t)
+        if isinstance(n, (ast.Attribute, ast.Name))
+    }
+    return any(k.arg in options and _is_false(k.value) for _, c in script.calls for k in c.keywords)
+
+
+def _is_part_of(script: Script, call: ast.Call, wrap: ast.Call) -> bool:
+    """Return False if the model in the wrap is of a class that does not use the class of the call."""
+    model = resolve(script, wrap.args[0]) if wrap.args else None
+    classes = {n.name: n for n in script.parents if isinstance(n, ast.ClassDef)}
+    owner = next((a for a in script.ancestors(call) if isinstance(a, ast.ClassDef)), None)
+    name = ast.unparse(model.func) if isinstance(model, ast.Call) else ""
+    if owner is None or name not in classes:
+        return True
+    pending, known = [name], {name}
+    while pending:
+        for node in ast.walk(classes[pending.pop()]):
+            if isinstance(node, ast.Name) and node.id in classes and node.id not in known:
+                known.add(node.id)
+                pending.append(node.id)
+    in_call = {n.id for a in ast.walk(model) if isinstance((n := a), ast.Name)} if model else set()
+    return bool({owner.name} & (known | in_call))
 
 
 def _one_rpc_name(facts: ScriptFacts) -> Iterator[Claim]:
@@ -117,7 +166,9 @@ def _one_rpc_name(facts: ScriptFacts) -> Iterator[Claim]:
         text = resolve(script, name) if name is not None else None
         if not isinstance(text, ast.Constant) or not isinstance(text.value, str) or rank is None:
             continue
-        is_of_one = isinstance(resolve(script, rank), ast.Constant)
+        is_of_one = isinstance(resolve(script, rank), ast.Constant) or _ROLE_OF_ONE.search(
+            text.value
+        )
         if is_of_one or script.rank_condition(call) is not None:
             continue
         yield Claim(
@@ -138,6 +189,8 @@ def _unknown_rpc_name(facts: ScriptFacts) -> Iterator[Claim]:
     patterns = [_name_pattern(script, n) for n in names]
     if not patterns or "" in patterns:
         return
+    if len(names) == 1 and not any(_ANY in p for p in patterns):
+        return  # a script for one role: the others have scripts of their own
     for call in script.calls_of(*_CALLS_BY_NAME):
         callee = call_argument(call, "to", 0)
         pattern = _name_pattern(script, callee)
@@ -162,15 +215,13 @@ def _name_pattern(script: Script, node: ast.expr | None) -> str:
         return re.escape(value.value)
     if not isinstance(value, ast.JoinedStr):
         return ""
-    parts = [
-        re.escape(str(v.value)) if isinstance(v, ast.Constant) else r"\w+" for v in value.values
-    ]
+    parts = [re.escape(str(v.value)) if isinstance(v, ast.Constant) else _ANY for v in value.values]
     return "".join(parts) if any(isinstance(v, ast.Constant) for v in value.values) else ""
 
 
 def _may_be_one(first_pattern: str, second_pattern: str) -> bool:
     """Return True if a name may match both patterns."""
-    samples = [p.replace(r"\w+", "1").replace("\\", "") for p in (first_pattern, second_pattern)]
+    samples = [p.replace(_ANY, "1").replace("\\", "") for p in (first_pattern, second_pattern)]
     return bool(re.fullmatch(second_pattern, samples[0]) or re.fullmatch(first_pattern, samples[1]))
 
 
@@ -189,6 +240,8 @@ def _leaves_rpc(facts: ScriptFacts) -> Iterator[Claim]:
         side = _side(script, call, condition)
         if side is None or any(_side(script, e, condition) is side for e in shutdowns):
             continue
+        if len(re.findall(r"\bshutdown\b", facts.source)) > len(shutdowns):
+            continue  # at exit, or in another function
         if any(not _is_simple_call(s) for s in side[side.index(_statement(script, call)) + 1 :]):
             continue  # it may wait in what it calls
         yield Claim(
@@ -272,6 +325,19 @@ machine with two.
                 "shuffle=True", "shuffle=False"
             ).replace("Sampler(data)", "Sampler(data, shuffle=True)"),
             "a loader without a sampler shuffles": _LOADED.replace(", sampler=sampler", ""),
+            "a loader for each branch": _LOADED.replace(
+                "loader =", "if not distributed:\n    loader ="
+            ),
+            "the branch with a sampler returns": _LOADED.partition("if ")[0]
+            + "def make(data):\n    if distributed:\n        sampler = DistributedSampler(data)\n"
+            "        return DataLoader(data, sampler=sampler)\n    sampler = None\n"
+            "    return DataLoader(data, shuffle=True, sampler=sampler)\n",
+            "the variable has another value by then": _LOADED.replace(
+                "loader =", "train = DataLoader(data, sampler=sampler)\nsampler = None\nloader ="
+            ),
+            "a loader where there is no sampler": _LOADED.replace(
+                "loader =", "if sampler is None:\n    loader ="
+            ),
         },
     ),
     "code089_reentrant_checkpoint": script_rule(
@@ -305,6 +371,19 @@ parameters of that part as unused, and marks them once more: "Expected to mark a
             "DDP does not look for unused parameters": _CHECKPOINTED.replace(
                 ", find_unused_parameters=True", ""
             ),
+            "the graph is static": _CHECKPOINTED.replace("=True)", "=True, static_graph=True)"),
+            "an own default": _CHECKPOINTED.replace(
+                "class", "checkpoint = partial(checkpoint, use_reentrant=False)\nclass"
+            ),
+            "another model has the checkpoint": _CHECKPOINTED.replace(
+                "model =", "class Student(Module):\n    pass\nmodel ="
+            ).replace("Parallel(Net()", "Parallel(Student()"),
+            "DDP searches where there is no checkpoint": _CHECKPOINTED.replace(
+                "        return", "        if a.saves_memory:\n            return"
+            ).replace("model =", "if a.saves_memory:\n    pass\nelse:\n    model ="),
+            "the option is off": _CHECKPOINTED.replace(
+                "        return", "        if self.saves_memory:\n            return"
+            ).replace("Net()", "Net(saves_memory=False)"),
             "a checkpoint that is saved": _CHECKPOINTED.replace("torch.utils.checkpoint", "mine"),
         },
     ),
@@ -332,6 +411,7 @@ Make the name from the rank: `rpc.init_rpc(f"worker{rank}", rank=rank, world_siz
             + "def start(rank, size):\n    if rank == 0:\n        run(rank, size)\n",
             "the other ranks join elsewhere": _NAMED
             + "def play(rank, size):\n    rpc.init_rpc(f'player{rank}', rank=rank, world_size=size)\n",
+            "a role of one, whose rank is an option": _NAMED.replace("'worker'", "'server'"),
             "a script for each rank": _NAMED.replace("rank=rank", "rank=1"),
         },
     ),
@@ -358,6 +438,9 @@ Call `rpc.shutdown()` on all ranks, behind the condition on the rank.
             + "    rpc.shutdown()\n",
             "each branch shuts down": _LEFT + "        rpc.shutdown()\n",
             "the other ranks serve in a function": _LEFT + "        serve()\n",
+            "they shut down at their exit": _LEFT + "        atexit.register(rpc.shutdown)\n",
+            "they shut down in the caller": _LEFT
+            + "def main():\n    run(r, n)\n    rpc.shutdown()\n",
         },
     ),
     "code097_unknown_rpc_name": script_rule(
@@ -382,6 +465,11 @@ Call it by that name, or by its rank: `rpc.remote(1, …)`.
             "one of the observers is asked for": _LEFT.replace(
                 "play()", "rpc.remote(f'observer{i}', Table)"
             ),
+            "a name with a hyphen": _LEFT.replace("observer{rank}", "{role}-{rank}").replace(
+                "play()", "rpc.remote('data-loader-1', Table)"
+            ),
+            "a script for one role": "import torch.distributed.rpc as rpc\n"
+            "rpc.init_rpc('trainer', rank=1, world_size=2)\nrpc.rpc_sync('server', f)\n",
             "the name comes from elsewhere": _LEFT.replace("play()", "rpc.remote(name, Table)"),
         },
     ),
