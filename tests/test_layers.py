@@ -33,7 +33,7 @@ ROWS: list[tuple[str, ...]] = [
         "formats/shell",
         "launch",
     ),
-    ("configuration/slurm_steps", "formats/python/steps"),
+    ("configuration/slurm_steps", "formats/python/flow", "formats/python/steps"),
     ("formats/manifests", "configuration/sources", "protocol"),
     ("analysis/performance", "analysis/stacks", "configuration"),
     ("analysis/failures", "analysis/network", "analysis/resources"),

@@ -24,6 +24,7 @@ def stepping(
         "step": number,
         "step_at": number * step + late,
         "pace": Pace(steps=16, step=step, sync=0.001),
+        "ops": number,
     }
     return sample_member(rank, **(given | fields))
 
@@ -64,8 +65,17 @@ def test_more_than_a_step_late() -> None:
         {"phase": Phase.JOINED},
         {"framework": "tensorflow"},
         {"step": STEP_S, "declared": sample_declaration(1, 1)},
+        {"ops": 40},
     ],
-    ids=["a little", "its own pace", "waits in its calls", "has left", "tensorflow", "alone"],
+    ids=[
+        "a little",
+        "its own pace",
+        "waits in its calls",
+        "has left",
+        "tensorflow",
+        "alone",
+        "no calls",
+    ],
 )
 def test_nobody_is_late(of_second: dict[str, object]) -> None:
     assert 1 not in lags(samples(60, **of_second))

@@ -39,7 +39,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     first_reader = readers[0]
     from allaboard.formats.python.environment_writes import environment_writes
-    from allaboard.formats.python.execution_order import execution_frames, runs_before
+    from allaboard.formats.python.flow.execution_order import execution_frames, runs_before
 
     writes = [w.node for w in environment_writes(script, "TF_CONFIG")]
     here = script.enclosing_function(first_reader)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.execution_order import earlier_place
+from allaboard.formats.python.flow.execution_order import earlier_place
 from allaboard.formats.python.script_ast import Script, read_script
 
 _RUNTIME_STARTERS = (

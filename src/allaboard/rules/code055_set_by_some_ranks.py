@@ -65,6 +65,8 @@ def _start_of_one(script: Script, condition: ast.If) -> Iterator[Claim]:
             continue
         if call.lineno < condition.lineno or call in set(ast.walk(condition)):
             continue
+        if script.rank_condition(call) is not None:
+            continue  # the others do not come there
         inner = set(ast.walk(condition))
         others = [
             n
@@ -217,6 +219,9 @@ RULE = Rule(
     silent_on={
         "rank 0 tells the others the epoch to resume from": ScriptFacts(
             source=_RESUMED.replace("for e", "first_epoch = share(first_epoch)\nfor e")
+        ),
+        "rank 0 alone goes through the epochs": ScriptFacts(
+            source=_RESUMED.replace("for e", "if rank == 0:\n  for e")
         ),
         "all ranks look for the epoch to resume from": ScriptFacts(
             source=_RESUMED.replace("if rank == 0:", "if resume:")

@@ -31,7 +31,14 @@ _WORLD = re.compile(
     r"|.*['\"](?:WORLD_SIZE|SLURM_NTASKS|OMPI_COMM_WORLD_SIZE)['\"].*"
 )
 """Matches the number of ranks of the whole job."""
-_ONE_HOST = re.compile(r"nnodes\s*=\s*['\"]?1\b|num_nodes\s*=\s*1\b|--standalone")
+_NOT_DATA = re.compile(
+    r"(?i)(?<![a-z])(?:colou?rs?|palette|cores|cpus|devices|gpus|ports?|markers?)\b"
+)
+"""Matches what a slice may divide among the ranks of a host, or need not divide at all."""
+_ONE_HOST = re.compile(
+    r"init_process_group\([^\n]{0,120}\brank\s*=\s*(?:args\.)?local_rank\b"
+    r"|assert\b.{0,80}LOCAL_WORLD_SIZE|nnodes\s*=\s*['\"]?1\b|num_nodes\s*=\s*1\b|--standalone"
+)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -75,6 +82,9 @@ def _parts(script: Script) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
             yield call, count, index
     for node in script.parents:
         if isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
+            parent = script.parents[node]
+            if isinstance(parent, ast.Subscript) and _NOT_DATA.search(ast.unparse(parent.value)):
+                continue
             yield node.lower, node.step, node.lower
 
 
@@ -136,6 +146,10 @@ RULE = Rule(
             source=_SAMPLER.replace("rank=local_rank", "rank=dist.get_rank()")
             + "torch.cuda.set_device(local_rank)\n"
         ),
+        "a job whose ranks are those of one host": ScriptFacts(
+            source=_SAMPLER + "dist.init_process_group(rank=local_rank, world_size=8)\n"
+        ),
+        "cores are divided": ScriptFacts(source=_SLICE.replace("names[", "cores[")),
         "a job of one host": ScriptFacts(source="nnodes = 1\n" + _SLICE),
     },
     since="0.1",

@@ -14,6 +14,7 @@ not read.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
@@ -26,6 +27,9 @@ _USES = tuple(
     for keras in ("keras", "tensorflow.keras")
     for name in ("set_distribution", "DataParallel", "ModelParallel", "initialize")
 )
+
+_SETS = re.compile(r"(?:os\.)?environ\[['\"]KERAS_BACKEND['\"]\]")
+"""Matches the variable in this process's own environment."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -40,8 +44,18 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         isinstance(a, (ast.If, ast.Try)) for a in script.ancestors(chosen[0][0])
     ):
         return
+    if any(
+        isinstance(a, (ast.If, ast.IfExp)) and "backend" in ast.unparse(a.test)
+        for u in uses
+        for a in script.ancestors(u)
+    ):
+        return  # only where it is the right one
     node, backend = chosen[0]
-    imports = [n for n in ast.walk(script.tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+    imports = [
+        n
+        for n in ast.walk(script.tree)
+        if isinstance(n, (ast.Import, ast.ImportFrom)) and script.enclosing_function(n) is None
+    ]
     imported = min((n.lineno for n in imports if _imports_keras(n)), default=0)
     if backend == "jax" and not 0 < imported < node.lineno:
         return
@@ -66,7 +80,7 @@ def _choices(script: Script) -> Iterator[tuple[ast.stmt, str]]:
     """Yield where the script sets KERAS_BACKEND, and to what."""
     for node in script.parents:
         value: ast.expr | None = None
-        if isinstance(node, ast.Assign) and "KERAS_BACKEND" in ast.unparse(node.targets[0]):
+        if isinstance(node, ast.Assign) and _SETS.fullmatch(ast.unparse(node.targets[0])):
             value = node.value
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             name = ast.unparse(node.value.func)
@@ -111,6 +125,15 @@ RULE = Rule(
         "the backend is JAX": ScriptFacts(source=_USED.replace("tensorflow", "jax")),
         "whoever runs the script chooses the backend": ScriptFacts(
             source=_USED.replace("os.environ['KERAS_BACKEND'] = 'tensorflow'\n", "")
+        ),
+        "another backend uses no distribution": ScriptFacts(
+            source=_USED.replace("keras.dist", "if keras.backend.backend() == 'jax': keras.dist", 1)
+        ),
+        "the environment of another process": ScriptFacts(
+            source=_USED.replace("os.environ[", "env[")
+        ),
+        "a function that imports Keras": ScriptFacts(
+            source="import os\ndef late():\n    import keras\n" + _USED.replace("tensorflow", "jax")
         ),
         "a strategy of TensorFlow": ScriptFacts(
             source=_USED.replace(

@@ -22,9 +22,13 @@ from allaboard.formats.python.script_ast import Script, call_argument, read_scri
 
 _WATCHERS = re.compile(r"(?:.*\.)?(?:EarlyStopping|ModelCheckpoint|ReduceLROnPlateau)")
 
+_ONE_DEVICE = re.compile(r"\b(?:devices|gpus)\s*=\s*(?:1|\[\d+\])\s*[,)]")
+
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "rank_zero_only" not in facts.source or "monitor" not in facts.source:
+        return
+    if _ONE_DEVICE.search(facts.source) or ("log_dict(" in facts.source):
         return
     script = read_script(facts)
     watched = {
@@ -79,6 +83,10 @@ RULE = Rule(
     silent_on={
         "all ranks log the metric": ScriptFacts(
             source=_WATCHED.replace("rank_zero_only=True", "sync_dist=True")
+        ),
+        "a job of one device": ScriptFacts(source=_WATCHED.replace("devices=4", "devices=1")),
+        "a dictionary of metrics is logged as well": ScriptFacts(
+            source=_WATCHED.replace("L.Tr", "        self.log_dict({'val_acc': 1})\nL.Tr")
         ),
         "another metric is monitored": ScriptFacts(
             source=_WATCHED.replace("monitor='val_acc'", "monitor='val_loss'")

@@ -15,8 +15,11 @@ from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.written_tf_config import dict_entries
 
 _CREATOR = re.compile(r"tensorflow\.keras\.utils\.experimental\.DatasetCreator|.*\bDatasetCreator")
-_ENDS = re.compile(r"\.repeat\(|OutOfRange|StopIteration|except\b|has_value|cardinality")
-"""Matches what makes a dataset infinite, or expects that it ends."""
+_ENDS = re.compile(
+    r"\.repeat\(|OutOfRange|StopIteration|except\b|has_value|cardinality"
+    r"|while (?:True|1)\b|\bcycle\(|\.apply\("
+)
+"""Matches what makes a dataset infinite, or may, or expects that it ends."""
 _READERS = re.compile(r"tensorflow\.data\.(?:Dataset\.from_|Dataset\.list_files|TF|Text|Fixed)\w*")
 
 
@@ -104,6 +107,14 @@ def _finite_input(facts: ScriptFacts) -> Iterator[Claim]:
     ]
     if not readers or not scheduled or not script.method_calls("create_per_worker_dataset"):
         return
+    is_begun_anew = any(
+        isinstance(a, (ast.For, ast.While, ast.FunctionDef))
+        for n, c in script.calls
+        if n == "iter"
+        for a in script.ancestors(c)
+    )
+    if is_begun_anew:
+        return  # each epoch takes its steps from an iterator of its own
     yield Claim(
         summary="this dataset ends after one pass, and the coordinator takes steps from it by their number: "
         "a worker that comes to its end fails with OutOfRangeError",
@@ -217,6 +228,13 @@ Let the dataset function end in `.shuffle(…).repeat().batch(…)`, and count t
         },
         silent_on={
             "the dataset repeats": _SCHEDULED.replace(".batch(8)", ".repeat().batch(8)"),
+            "a generator without an end": _SCHEDULED.replace(
+                "from_tensor_slices(x)", "from_generator(rows)"
+            )
+            + "def rows():\n    while True:\n        yield 1\n",
+            "each epoch has an iterator of its own": _SCHEDULED.replace("data = iter(", "made = (")
+            .replace("for _ in", "for e in range(3):\n  data = iter(made)\n  for _ in")
+            .replace("    coord", "      coord"),
             "the end is expected": _SCHEDULED
             + "try:\n    coordinator.join()\nexcept tf.errors.OutOfRangeError:\n    pass\n",
         },

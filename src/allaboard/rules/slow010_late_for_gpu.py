@@ -16,9 +16,11 @@ only this rank does there in every step: its data (disk, shard, `num_workers`), 
 option, a busy or throttled core. `py-spy record -d 10 -o slow.svg --pid PID` shows more of it.
 
 ## Not seen
-Ranks of different hosts are not compared with each other. A script that waits for its GPU before
-`optimizer.step()` returns (gradient scaling with `GradScaler`, for one) ends its steps at the same time on
-all ranks. A slow GPU does not delay the program that feeds it: SLOW009 reports a GPU that is slowed down.
+Ranks of different hosts are not compared with each other, nor ranks that enter a collective in less than
+half of their steps (local SGD; collectives inside a CUDA graph are not counted). A script that waits for its
+GPU before `optimizer.step()` returns (gradient scaling with `GradScaler`, for one) ends its steps at the same
+time on all ranks. A slow GPU does not delay the program that feeds it: SLOW009 reports a GPU that is slowed
+down.
 """
 
 from __future__ import annotations

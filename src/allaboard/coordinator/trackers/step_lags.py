@@ -33,6 +33,9 @@ MIN_SPAN_S = 8.0
 MAX_NUMBERS_APART = 64
 """Steps between the members' numbers up to which they can be making the same steps: a restarted member, which
 counts anew, cannot be compared."""
+MIN_CALLS_PER_STEP = 0.5
+"""Collectives that a member must enter in a step: ranks that train alone and average now and then (local
+SGD), or whose work differs, keep a lag for long in which nobody waits."""
 MAX_WAITING_SHARE = 0.05
 """Share of a step in collectives up to which these tell nothing of the waiting."""
 
@@ -51,17 +54,17 @@ class _Steps:
     __slots__ = ("ends", "lags")
 
     def __init__(self) -> None:
-        self.ends: deque[tuple[float, int, float]] = deque()
-        """Time of the sample, number of the last step, and when that ended."""
+        self.ends: deque[tuple[float, int, float, int]] = deque()
+        """Time of the sample, number of the last step, when that ended, and collectives entered by then."""
         self.lags: deque[tuple[float, float]] = deque()
         """Time of the sample, and the lag."""
 
-    def add_end(self, now: float, number: int, ended_at: float) -> None:
+    def add_end(self, now: float, number: int, ended_at: float, calls: int) -> None:
         """Note the last step as of ``now``; a count that begins anew makes all that was seen void."""
         if self.ends and number < self.ends[-1][1]:
             self.ends.clear()
             self.lags.clear()
-        self.ends.append((now, number, ended_at))
+        self.ends.append((now, number, ended_at, calls))
         for samples in (self.ends, self.lags):
             while samples and samples[0][0] < now - WINDOW_S:
                 samples.popleft()
@@ -69,8 +72,14 @@ class _Steps:
     @property
     def mean_step(self) -> float:
         """Mean duration of the steps seen (s); 0 if there are none yet."""
-        (_, old_step, old_end), (_, new_step, new_end) = self.ends[0], self.ends[-1]
+        (_, old_step, old_end, _), (_, new_step, new_end, _) = self.ends[0], self.ends[-1]
         return (new_end - old_end) / (new_step - old_step) if new_step > old_step else 0.0
+
+    @property
+    def calls_per_step(self) -> float:
+        """Collectives that the member entered in each of the steps seen; 0 if there are none yet."""
+        (_, old_step, _, old_calls), (_, new_step, _, new_calls) = self.ends[0], self.ends[-1]
+        return (new_calls - old_calls) / (new_step - old_step) if new_step > old_step else 0.0
 
     @property
     def span(self) -> float:
@@ -143,7 +152,7 @@ class StepLags:
     def _lags_of(self, now: float, group: list[Member]) -> dict[int, StepLag]:
         """Return the lag of each member of a group; {} until there are enough samples."""
         for member in group:
-            self._steps[member.event_key].add_end(now, member.step, member.step_at)
+            self._steps[member.event_key].add_end(now, member.step, member.step_at, member.ops)
         means = [self._steps[m.event_key].mean_step for m in group]
         numbers = [m.step for m in group]
         if (
@@ -151,6 +160,7 @@ class StepLags:
             or min(means) <= 0.0
             or max(means) > MAX_STEP_RATIO * min(means)
             or max(numbers) - min(numbers) > MAX_NUMBERS_APART
+            or min(self._steps[m.event_key].calls_per_step for m in group) < MIN_CALLS_PER_STEP
         ):
             return {}
         step = median(means)
