@@ -4,6 +4,8 @@ A loss on a GPU is not read where backward is called, since reading it would mak
 reads those on CPUs). Most programs print it: `loss: nan`, `loss=nan` in a progress bar, `{'loss': nan}`.
 Three values in a row that are NaN or infinite are reported, if no worker's loss is read. Losses of a
 validation or a test do not count, nor does what a program calls the best, the last or the least loss.
+A line with several losses counts only if all of them are bad, and one that says that a batch is skipped does
+not count.
 
 ## Why it matters
 From the first NaN on, all parameters are NaN, on every rank after the next average. The job runs to its end
