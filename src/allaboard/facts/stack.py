@@ -197,6 +197,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     idle_pool: int = 0
     """Processes of its pool (multiprocessing) if it waits for a result while all of them wait for a task, at
     the last two samples of them; else 0."""
+    rpc_functions: tuple[tuple[Frame, ...], ...] = ()
+    """Frames of the threads in which PyTorch's RPC runs a function for another process, innermost first;
+    those that were at one place at all samples."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

@@ -138,6 +138,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Processes that load its data, and where each is in the user's own code; () if not sampled now."""
     asks_other_process: bool = False
     """True if it stands at a lock and another thread waits for the answer of another process."""
+    rpc_functions: tuple[tuple[Frame, ...], ...] = ()
+    """Frames of the threads in which PyTorch's RPC runs a function for another process, innermost first."""
     awaited_pids: tuple[Pid, ...] = ()
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     awaited_end: str = ""

@@ -99,6 +99,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
 
 
 _OPEN = Frame("/home/u/train.py", 33, "read_labels", "with open(path) as f:")
+_PRINTS = Frame("/home/u/train.py", 33, "report", "print(step, loss)")
 _SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag.is_set():")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(
@@ -139,6 +140,20 @@ RULE = Rule(
             ),
             "worker 1 is stuck at train.py:33 in read_labels waiting for somebody to open the other end of "
             "the named pipe /tmp/labels while the others wait for it",
+        ),
+        "a worker prints into a full pipe that its reader does not read": (
+            stalled_job(
+                waiting_member(0),
+                sample_member(
+                    1,
+                    stack=msgspec.structs.replace(
+                        sample_stack(_PRINTS),
+                        awaited_end="pid 4711 (less) to read the full pipe of its standard output",
+                    ),
+                ),
+            ),
+            "worker 1 is stuck at train.py:33 in report waiting for pid 4711 (less) to read the full pipe of "
+            "its standard output while the others wait for it",
         ),
         "a worker in an endless loop at full CPU": (
             stalled_job(

@@ -45,6 +45,7 @@ from allaboard.analysis.stalls.ended_child import ended_child_advice, ended_chil
 from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.lock_holder import find_lock_holder
 from allaboard.analysis.stalls.lock_kind import describe_wait, event_loop_advice
+from allaboard.analysis.stalls.rpc_calls import waits_for_rpc_calls
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
     JITTED_NOTE,
@@ -95,6 +96,7 @@ def check(view: JobView) -> Iterator[Claim]:
             or not is_still(absent_member)
             or absent_member.cpu >= IDLE_CORES
             or is_in_short_pause(view, absent_member)
+            or waits_for_rpc_calls(view, absent_member)
         ):
             continue
         is_active = _has_active_threads(absent_member) or _works_between_sleeps(absent_member)

@@ -44,6 +44,7 @@ from allaboard.sampling.lock_owners import (
     lock_holds,
     other_user_frames,
 )
+from allaboard.sampling.rpc_functions import rpc_functions
 
 FAULTHANDLER_TIMEOUT_S = 0.5
 """Seconds that a process gets to write its stacks."""
@@ -121,6 +122,7 @@ async def sample_or_reason(
         awaited_end=awaited_end(pid),
         unread_child=child_at_full_pipe(pid, below) if spot is Spot.CHILD else 0,
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
+        rpc_functions=rpc_functions(other_threads),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),

@@ -108,6 +108,7 @@ _LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
     (compile_late(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
     (compile_late(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
     (compile_late(r"\bsleep\s*\("), Spot.SLEEP),
+    (compile_late(r"\brpc_async\s*\(.*\)\s*\.wait\s*\("), Spot.ANSWER),
     (_WORK_WAIT, Spot.COLLECTIVE),
     (compile_late(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
     (compile_late(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),

@@ -10,6 +10,7 @@ from allaboard.late_pattern import compile_late
 
 _NAME_SERVER = "name server "
 _NAMED_PIPE = "named pipe "
+_UNREAD = compile_late(r"^(?:(pid (\d{1,10})[^\n]{0,20})|somebody) to read the full ")
 _STORE_CALL = compile_late(r"\b(\w{0,40}store)\w{0,8}\.(?:wait|get|multi_get)\s*\(")
 """A wait for keys of a store of PyTorch, in C: only the source line shows it."""
 
@@ -52,6 +53,13 @@ def awaited_end_advice(members: Sequence[Member]) -> str:
                 f"see why the name server {server} of {member.who.host} does not answer "
                 "(/etc/resolv.conf), or write the names into /etc/hosts"
             )
+        if (unread := _UNREAD.search(end)) and unread[1]:
+            return (
+                f"see why {unread[1]} does not read: is it stopped, a pager, or at its own work? "
+                f"on {member.who.host}: ps -o pid,stat,args -p {unread[2]}"
+            )
+        if unread:
+            return "see which process should read this pipe, and why it does not"
         if _NAMED_PIPE in end:
             pipe = end.partition(_NAMED_PIPE)[2]
             return f"see who should open the other end of {pipe}"

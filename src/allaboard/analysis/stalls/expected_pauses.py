@@ -6,11 +6,13 @@ The other members wait for it meanwhile, and go on when it comes back.
 from __future__ import annotations
 
 from allaboard.analysis.failures.killed_child import killed_child_evidence
+from allaboard.analysis.member_names import conjugate_verb, name_by_rank
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.ended_child import answer_is_lost
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
 from allaboard.analysis.stalls.input_generator import member_at_stuck_generator
+from allaboard.analysis.stalls.rpc_calls import find_rpc_wait
 from allaboard.analysis.stalls.stall import (
     MIN_STILL_SAMPLES,
     MOVING_BYTES_PER_S,
@@ -95,8 +97,23 @@ def awaits_outside_answer(member: Member) -> bool:
     return position is Spot.ANSWER or (position is Spot.LOCK and member.stack.asks)
 
 
+def _rpc_line(view: JobView) -> str:
+    """Return the status line that names who runs a function of RPC for whom, and where; "" if none stands."""
+    rpc_wait = find_rpc_wait(view)
+    if rpc_wait is None or not rpc_wait.functions:
+        return ""
+    callee, stack = rpc_wait.functions[0]
+    if stack.samples < MIN_STILL_SAMPLES:
+        return ""
+    verb = conjugate_verb("wait", rpc_wait.callers)
+    function = f"a function that {name_by_rank((callee,))} runs by RPC ({stack.main_frame})"
+    return f"waiting: {name_by_rank(rpc_wait.callers)} {verb} for {function}"
+
+
 def pause_line(view: JobView) -> str:
     """Return the status line that names the pausing members, what they do and where; "" if nobody pauses."""
+    if line := _rpc_line(view):
+        return line
     pausing = pausing_members(view)
     if not pausing:
         return ""

@@ -16,13 +16,13 @@ from allaboard.analysis.parameter_servers import (
     only_serves,
     workers_wait_for_peers,
 )
+from allaboard.analysis.stacks.jax_value_read import reads_jax_value
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.gil_contention import blocking_gil_grip
 from allaboard.analysis.stalls.input_generator import (
     generator_may_deliver,
     member_at_stuck_generator,
 )
-from allaboard.analysis.stalls.jax_value_read import reads_jax_value
 from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.analysis.stalls.world_members import members_of_same_worlds
 from allaboard.facts import Evidence, JobView, Member, Phase, Stack

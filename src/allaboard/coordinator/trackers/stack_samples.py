@@ -92,6 +92,11 @@ class StackSamples:
             loaders=next((s.loaders for s in reversed(samples) if s.loaders), ()),
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
+            rpc_functions=tuple(
+                f
+                for f in newest.rpc_functions
+                if all(any(is_same_place(f, g) for g in s.rpc_functions) for s in samples)
+            ),
             awaited_pids=newest.awaited_pids,
             awaited_end=newest.awaited_end
             if all(s.awaited_end == newest.awaited_end for s in samples[-2:])

@@ -1,5 +1,5 @@
 """What is at the other end of the one thing that the main thread of a process waits for: an address, a name
-server, or a named pipe. From /proc (proc(5)); nothing is opened or asked.
+server, a named pipe, or who should read a full one. From /proc (proc(5)); nothing is opened or asked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from allaboard.hosts import proc
 from allaboard.hosts.awaited.descriptors import awaited_descriptors
+from allaboard.hosts.awaited.full_pipe import unread_pipe
 from allaboard.hosts.blocked_syscall import path_of_open
 from allaboard.hosts.process_sockets import remote_end
 
@@ -29,6 +30,8 @@ def awaited_end(pid: int) -> str:
     pipe = path_of_open(pid)
     if pipe:
         return f"somebody to open the other end of the named pipe {pipe}"
+    if unread := unread_pipe(pid):
+        return unread
     connecting = _connecting_descriptor(pid)
     awaited = awaited_descriptors(pid)
     numbers = (connecting,) if connecting is not None else awaited.numbers

@@ -1,13 +1,15 @@
-"""A child that waits to write into a full pipe whose reader waits for the child: proc(5), pipe(7).
+"""A full pipe that nobody reads, and who should: proc(5), pipe(7).
 
 `Popen(stdout=PIPE)` with `wait()` ends so once the output is longer than a pipe holds (64 KiB), and `join()`
-of a process whose queue nobody reads.
+of a process whose queue nobody reads. A rank whose output goes to a `tee` or a pager that reads no more
+stands at its next `print`.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -32,6 +34,46 @@ def child_at_full_pipe(pid: int, below: Iterable[int]) -> int:
     return 0
 
 
+def unread_pipe(pid: int) -> str:
+    """Return for example ``pid 4711 (tee) to read the full pipe of its standard output`` if the main thread
+    of the process waits to write into a pipe; "" if it does not, or if it is for us to read it."""
+    descriptor = written_descriptor(f"/proc/{pid}/syscall")
+    if descriptor is None:
+        return ""
+    path = f"/proc/{pid}/fd/{descriptor}"
+    try:
+        if not stat.S_ISFIFO(os.stat(path).st_mode):  # noqa: PTH116 - not the link's own
+            return ""
+        link = os.readlink(path)  # noqa: PTH115 - no path
+    except OSError:
+        return ""
+    readers = sorted(
+        {p for p, fd in find_holders({link}).get(link, ()) if p != pid and may_read(p, fd)}
+    )
+    if os.getpid() in readers:
+        return ""
+    reader = f"pid {readers[0]}{_command_name(readers[0])}" if len(readers) == 1 else "somebody"
+    pipe = f"the full named pipe {link}" if link.startswith("/") else "the full pipe"
+    output = {1: " of its standard output", 2: " of its standard error"}.get(descriptor, "")
+    return f"{reader} to read {pipe}{output}"
+
+
+def _command_name(pid: int) -> str:
+    try:
+        return f" ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:
+        return ""
+
+
+def written_descriptor(syscall_file: str) -> int | None:
+    """Return the descriptor that a thread waits to write to; None if it is in no write. Raises nothing."""
+    try:
+        fields = Path(syscall_file).read_text().split()
+        return int(fields[1], 16) if int(fields[0]) in _WRITES else None
+    except (OSError, ValueError, IndexError):
+        return None  # it runs, has ended, or may not be examined
+
+
 def _written_pipes(pid: int) -> Iterator[str]:
     """Yield the pipes into which threads of this process wait to write."""
     try:
@@ -39,12 +81,12 @@ def _written_pipes(pid: int) -> Iterator[str]:
     except OSError:
         return
     for thread in threads:
+        descriptor = written_descriptor(f"/proc/{pid}/task/{thread}/syscall")
+        if descriptor is None:
+            continue
         try:
-            fields = Path(f"/proc/{pid}/task/{thread}/syscall").read_text().split()
-            if int(fields[0]) not in _WRITES:
-                continue
-            link = os.readlink(f"/proc/{pid}/fd/{int(fields[1], 16)}")  # noqa: PTH115 - no path
-        except (OSError, ValueError, IndexError):
-            continue  # it runs, has ended, or may not be examined
+            link = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115 - no path
+        except OSError:
+            continue
         if link.startswith("pipe:["):
             yield link
