@@ -52,37 +52,22 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _start_of_one(script: Script, condition: ast.If) -> Iterator[Claim]:
     """Report an epoch to begin with that some ranks alone look up, while the others keep its default."""
+    inner = set(ast.walk(condition))
     set_here = {
         n.id: n
-        for n in ast.walk(condition)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        for n in inner
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and "epoch" in n.id
     }
+    if not set_here:  # most conditions: a script may have thousands
+        return
     for _, call in script.calls:
-        start = call_argument(call, "initial_epoch")
-        if ast.unparse(call.func) == "range" and len(call.args) > 1:
-            start = call.args[0]
-        if not isinstance(start, ast.Name) or start.id not in set_here:
+        start = _first_epoch(call)
+        if start is None or start.id not in set_here or call in inner:
             continue
-        if call.lineno < condition.lineno or call in set(ast.walk(condition)):
+        # The others may not come there.
+        if call.lineno < condition.lineno or script.rank_condition(call) is not None:
             continue
-        if script.rank_condition(call) is not None:
-            continue  # the others do not come there
-        inner = set(ast.walk(condition))
-        others = [
-            n
-            for n in script.parents
-            if isinstance(n, ast.Name) and n.id == start.id and n not in inner
-        ]
-        has_default = any(isinstance(n.ctx, ast.Store) for n in others)
-        is_passed_on = any(
-            (isinstance(n.ctx, ast.Store) and n.lineno > condition.lineno)
-            or (
-                isinstance(script.parents.get(n), (ast.Call, ast.keyword, ast.List))
-                and n is not start
-            )
-            for n in others
-        )
-        if not has_default or is_passed_on or "epoch" not in start.id:
+        if not _only_defaults_elsewhere(script, condition, start, inner):
             continue
         yield Claim(
             summary=f"only the ranks with {ast.unparse(condition.test)[:60]} look up {start.id}: the others "
@@ -95,6 +80,30 @@ def _start_of_one(script: Script, condition: ast.If) -> Iterator[Claim]:
             where=script.place_of(set_here[start.id]),
         )
         return
+
+
+def _first_epoch(call: ast.Call) -> ast.Name | None:
+    """Return the variable that holds the epoch with which a loop or ``fit`` begins; None for none."""
+    start = call_argument(call, "initial_epoch")
+    if isinstance(call.func, ast.Name) and call.func.id == "range" and len(call.args) > 1:
+        start = call.args[0]
+    return start if isinstance(start, ast.Name) else None
+
+
+def _only_defaults_elsewhere(
+    script: Script, condition: ast.If, start: ast.Name, inner: set[ast.AST]
+) -> bool:
+    """Return True if outside of the condition the variable is set before it alone, and never passed on, as
+    to a broadcast."""
+    uses = [
+        n for n in script.parents if isinstance(n, ast.Name) and n.id == start.id and n not in inner
+    ]
+    is_passed_on = any(
+        (isinstance(n.ctx, ast.Store) and n.lineno > condition.lineno)
+        or (isinstance(script.parents.get(n), (ast.Call, ast.keyword, ast.List)) and n is not start)
+        for n in uses
+    )
+    return any(isinstance(n.ctx, ast.Store) for n in uses) and not is_passed_on
 
 
 def _use_by_all(script: Script, condition: ast.If) -> tuple[ast.Name, ast.Name] | None:
