@@ -6,8 +6,7 @@ from allaboard.analysis.performance.late_ranks import find_late_ranks
 from allaboard.facts import JobView
 
 LOOK_INTERVAL_S = 0.4
-"""Time between two looks of a series. Not a divisor of a round step time by design: looks in rhythm with the
-steps would show the same part of each."""
+"""Least time between two looks of a series; the agent's own rhythm and the reader make it vary."""
 LOOKS = 24
 """Looks of one series."""
 FIRST_PAUSE_S = 60.0

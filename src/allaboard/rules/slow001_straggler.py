@@ -37,7 +37,13 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
-from allaboard.analysis.performance.stragglers import SHADOWS_NOTE, Lag, StepPart, find_lag
+from allaboard.analysis.performance.stragglers import (
+    SHADOWS_NOTE,
+    Lag,
+    StepPart,
+    find_lag,
+    format_step_time,
+)
 from allaboard.analysis.resources.resource_differences import Difference, find_differences
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -66,19 +72,19 @@ def _claim(view: JobView, lag: Lag) -> Claim:
     window = f"{lag.slow[0].pace.covered_seconds:.0f} s"
     differences = tuple(find_differences(view, lag.slow, lag.waiting))
     durations = (
-        f"{_format_duration(lag.slow_took)} a step{in_part}, the others "
-        f"{_format_duration(lag.others_took)}"
+        f"{format_step_time(lag.slow_took)} a step{in_part}, the others "
+        f"{format_step_time(lag.others_took)}"
     )
     return Claim(
         summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of the last "
-        f"{window}: the others wait {_format_duration(lag.seconds)} of each {_format_duration(lag.step)} "
+        f"{window}: the others wait {format_step_time(lag.seconds)} of each {format_step_time(lag.step)} "
         f"step for {them}; {they} {conjugate_verb('take', lag.slow)} {durations}",
         who=tuple(m.who for m in lag.slow),
         evidence=(
             Evidence(
                 "in collectives a step: "
                 + ", ".join(
-                    f"rank {m.who.rank} {_format_duration(m.pace.sync)}"
+                    f"rank {m.who.rank} {format_step_time(m.pace.sync)}"
                     for m in (*lag.slow[:4], *lag.waiting[:4])
                 ),
                 f"black box, medians of {lag.slow[0].pace.steps} steps over {window}",
@@ -111,10 +117,6 @@ def _fix(view: JobView, lag: Lag, differences: tuple[Difference, ...]) -> str:
         return "check what slows down its data: its disk or mount, its shard, num_workers of its DataLoader"
     record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"
     return f"see what it does in a step: {command_on_host(view, slow, record)}"
-
-
-def _format_duration(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _stepping(

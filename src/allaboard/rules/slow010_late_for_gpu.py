@@ -37,6 +37,7 @@ from allaboard.analysis.performance.late_ranks import (
     is_held_up,
     valid_looks,
 )
+from allaboard.analysis.performance.stragglers import format_step_time
 from allaboard.analysis.resources.resource_differences import find_differences
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -71,8 +72,8 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
     distinctive = distinctive_place(valid_looks(slow), valid_looks(ahead))
     return Claim(
         summary=f"{name_members(late.slow)} {conjugate_verb('slow', late.slow)} down most steps: "
-        f"{'they end' if len(late.slow) > 1 else 'it ends'} each {_format_duration(late.step)} step "
-        f"{_format_duration(late.seconds)} after the others, which wait for it"
+        f"{'they end' if len(late.slow) > 1 else 'it ends'} each {format_step_time(late.step)} step "
+        f"{format_step_time(late.seconds)} after the others, which wait for it"
         + (f"; it is often at {distinctive[0]}" if distinctive is not None else ""),
         who=tuple(m.who for m in late.slow),
         evidence=(
@@ -81,7 +82,7 @@ def _claim(view: JobView, late: LateRanks) -> Claim:
             Evidence(
                 "ends its steps after the first rank of its host: "
                 + ", ".join(
-                    f"rank {m.who.rank} {_format_duration(m.step_lag.behind)}"
+                    f"rank {m.who.rank} {format_step_time(m.step_lag.behind)}"
                     for m in (*late.slow[:4], *late.ahead[:4])
                     if m.step_lag is not None
                 ),
@@ -102,10 +103,6 @@ def _describe_looks(member: Member, other: Member) -> str:
     return f"rank {member.who.rank} waits for a result in {waiting} of {len(looks)} looks" + (
         f"; it is at {distinctive[0]} in {distinctive[1]}" if distinctive is not None else ""
     )
-
-
-def _format_duration(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 _ITEM = Frame("/home/u/train.py", 50, "main", "total += loss.item()")

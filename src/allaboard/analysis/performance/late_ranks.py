@@ -13,15 +13,12 @@ from itertools import pairwise
 
 import msgspec
 
+from allaboard.analysis.performance.stragglers import MIN_LAG_S, MIN_LAG_SHARE
 from allaboard.facts import Frame, JobView, Member
 from allaboard.facts.memo import cached_per_view
 from allaboard.facts.stack import StackLook
 from allaboard.facts.time_shares import StepLag
 
-MIN_LAG_SHARE = 0.25
-"""Share of a step by which a rank must be late."""
-MIN_LAG_S = 0.003
-"""Time by which it must be late (s)."""
 MIN_STEADINESS = 0.5
 """Share of the gap to the others that must be there in three quarters of the samples: ranks that take turns
 in being late hold each other up."""

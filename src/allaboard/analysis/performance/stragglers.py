@@ -199,6 +199,11 @@ def _take_turns(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
     )
 
 
+def format_step_time(seconds: float) -> str:
+    """Return a step's time or a part of it for people: "62 ms", "1.3 s"."""
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
 def _median_own(members: tuple[Member, ...]) -> float:
     return median(m.pace.own_time for m in members)
 

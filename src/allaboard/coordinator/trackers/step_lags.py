@@ -17,8 +17,7 @@ from statistics import median
 
 import msgspec
 
-from allaboard.analysis.performance.late_ranks import MIN_LAG_S, MIN_LAG_SHARE
-from allaboard.analysis.performance.stragglers import MAX_STEP_RATIO
+from allaboard.analysis.performance.stragglers import MAX_STEP_RATIO, MIN_LAG_S, MIN_LAG_SHARE
 from allaboard.facts import Member, Phase
 from allaboard.facts.time_shares import StepLag
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from statistics import median
 
 from allaboard.facts import Flow, Flows, Pair
@@ -39,9 +40,8 @@ class TrafficRates:
                 sent + flow.sent - (earlier.sent if earlier is not None else 0),
             )
         for task in flows_by_task:
-            main = max(task.flows, key=lambda f: f.received + f.sent, default=None)
-            if main is not None and main.rtt > 0.0:
-                self._last_round_trips[task.task] = main.rtt
+            if rtt := _main_flow(task.flows).rtt:
+                self._last_round_trips[task.task] = rtt
         self._samples.append((sampled_at, sample))
         while self._samples[0][0] < sampled_at - WINDOW_S:
             self._samples.popleft()
@@ -82,9 +82,6 @@ class TrafficRates:
         earlier = [oldest.get((f.local, f.remote), Flow(local="", remote="")) for f in flows]
         span = self.span or 1.0
         received, sent = self._totals[task]
-        # The round trip of a connection that only answers small calls says nothing of a large one: the
-        # connection that carries the most is reported.
-        main = max(flows, key=lambda f: f.received + f.sent, default=Flow(local="", remote=""))
         return Pair(
             task=task,
             connections=len(flows),
@@ -96,7 +93,7 @@ class TrafficRates:
             unread=sum(f.unread for f in flows),
             unsent=sum(f.unsent for f in flows),
             # Of a task that has ended the report still says how far away it was.
-            rtt=main.rtt if flows else self._last_round_trips.get(task, 0.0),
+            rtt=_main_flow(flows).rtt if flows else self._last_round_trips.get(task, 0.0),
             least=min((f.least for f in flows if f.least > 0), default=0.0),
             busy=min(
                 1.0,
@@ -105,3 +102,9 @@ class TrafficRates:
             ),
             delivers=self._delivery_rate(flows, earlier),
         )
+
+
+def _main_flow(flows: Sequence[Flow]) -> Flow:
+    """Return the connection that carried the most, an empty one if there is none. The round trip of one that
+    only answers small calls says nothing of a large one."""
+    return max(flows, key=lambda f: f.received + f.sent, default=Flow(local="", remote=""))
