@@ -2,7 +2,7 @@
 
 NCCL's collectives return at once, so the time in them does not show who waits. Instead allaboard compares
 when the ranks of a host end their steps. If one ends each step a quarter of it or more after the others, it
-looks at the stacks of that rank and of the first one, 24 times within ten seconds. The late rank is named if
+looks at the stacks of that rank and of the first one, 24 times in about 12 s. The late rank is named if
 the other one is found at a line that needs a result of its GPU (`loss.item()`, `.cpu()`) in a quarter of the
 looks or more, and the late one hardly ever. A program that only runs ahead of its GPU, which is busy anyhow,
 waits there on every rank, and is not reported.
