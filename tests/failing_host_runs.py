@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from failing_call_runs import INJECTOR, FailingCall, Outcome, read_log, violations
-from host_runs import TRAINING, HostRun, free_port
+from free_ports import free_port
+from host_runs import TRAINING, HostRun
 
 BOUND_S = 12
 """The ``--timeout`` of the roll call (s)."""

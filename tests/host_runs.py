@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -27,12 +26,6 @@ print("done", os.environ["RANK"], flush=True)
 """
 TIMEOUT_S = 120.0
 """Seconds for one run on a busy machine."""
-
-
-def free_port() -> int:
-    """A port that nobody has at the moment."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 class HostRun:

@@ -9,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from allaboard.cluster.transport.tls import TlsFiles
+from free_ports import free_port
 
 
 class started:
@@ -17,7 +18,7 @@ class started:
 
     def __init__(self, folder: Path, tls: TlsFiles | None = None) -> None:
         folder.mkdir(exist_ok=True)
-        self._port, peers = free(), free()
+        self._port, peers = free_port(), free_port()
         self._tls = tls
         scheme = "http" if tls is None else "https"
         url, other = f"{scheme}://127.0.0.1:{self._port}", f"http://127.0.0.1:{peers}"
@@ -48,9 +49,3 @@ class started:
         self.process.kill()
         self.process.wait()
         self._log.close()
-
-
-def free() -> int:
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])

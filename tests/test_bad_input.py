@@ -15,6 +15,7 @@ from allaboard.check.read_file import MAX_FILE_NBYTES, read_source
 from allaboard.check.run_rules import judge_configuration
 from allaboard.check.size_limits import MAX_CHARS_BY_KIND
 from allaboard.facts import Finding, Material
+from cost_growth import assert_growth
 
 
 def found(tmp_path: Path, name: str, content: str | bytes) -> list[Finding]:
@@ -144,15 +145,8 @@ def test_time_grows_with_the_length(case: str, tmp_path: Path) -> None:
         found(tmp_path, name, made(count))
         return time.process_time() - began
 
-    cost(10)  # what is loaded once
-    tries = []
-    for _ in range(3):
-        small, large = cost(500), cost(4000)
-        tries.append((round(small, 2), round(large, 2)))
-        # A line would be 8 times, a square 64; other work on the machine must not fail a line.
-        if large < 0.5 or large < 24 * small:
-            return
-    raise AssertionError(f"seconds for 500 and 4000: {tries}")
+    # A line would be 8 times, a square 64.
+    assert_growth(cost, 500, 4000, at_most=24)
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

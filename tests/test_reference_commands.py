@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.port_reservation import reserve_ports
+from free_ports import free_port
 from shell_pages import Typed, type_command
 from test_documented_commands import LINES, ROOT, our_words, simple_commands
 from test_shown_commands import PAGES, TUTORIALS, elsewhere
@@ -129,9 +129,7 @@ def test_a_command_that_is_not_typed_here_is_run_elsewhere(page: str, line: str)
 def on_this_host(line: str) -> str:
     """Return the command with addresses that are free on this host, and with this home directory's files."""
     for port in re.findall(r"(?<=:)\d{4}\b|(?<=--metrics )\d+", line):
-        (held,) = reserve_ports(1)
-        with held:
-            line = line.replace(port, str(held.getsockname()[1]))
+        line = line.replace(port, str(free_port()))
     return line.replace("node0:", "127.0.0.1:").replace("~/.config/", "")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.launch.port_reservation import reserve_ports
+from free_ports import free_port
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 CLUSTER = {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}
@@ -30,9 +30,7 @@ def run(
     if cluster:
         # Else its agent stays for 15 s where the hosts meet, to tell the second one what became of the first.
         command[4:4] = ["--timeout", "2"]
-        (held,) = reserve_ports(1)
-        environment["MASTER_PORT"] = str(held.getsockname()[1])
-        held.close()
+        environment["MASTER_PORT"] = str(free_port())
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
     return done.returncode, json.loads((tmp_path / "run/report.json").read_text())
 

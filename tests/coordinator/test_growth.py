@@ -13,6 +13,7 @@ from allaboard.facts import GroupState, Member, Op, Phase
 from allaboard.facts.samples import sample_declaration, waiting_member
 from allaboard.protocol.events import ProcessSampled, WorkerLaunched
 from allaboard.rules.engine.catalogue import load_catalogue
+from cost_growth import assert_growth
 
 LOOKS = 24
 """Twelve seconds: some evidence is not there before."""
@@ -21,8 +22,8 @@ MOST = 2.5
 """Times the cost per rank at few ranks. A look that compares every rank with every other costs 8 times."""
 
 
-def per_rank(ranks: int) -> float:
-    """CPU seconds of the cheapest look, by rank."""
+def seconds_for(ranks: int) -> float:
+    """Return the CPU time (s) of the cheapest look."""
     clock = FakeClock()
     job = JobState(
         JobSettings(launched=ranks, host="a"), clock.now, load_catalogue().entries, clock.utc
@@ -39,7 +40,7 @@ def per_rank(ranks: int) -> float:
         began = time.process_time()
         job.handle(clock.now, *seen)
         costs.append(time.process_time() - began)
-    return min(costs[-4:]) / ranks
+    return min(costs[-4:])
 
 
 def _seen(rank: int, step: int, now: float, told: object) -> ProcessSampled:
@@ -58,18 +59,15 @@ def _seen(rank: int, step: int, now: float, told: object) -> ProcessSampled:
 
 
 def test_a_look_costs_each_rank_the_same() -> None:
-    assert per_rank(MANY) < MOST * per_rank(FEW)
+    assert_growth(seconds_for, FEW, MANY, at_most=MOST * MANY / FEW)
 
 
-def per_waiting(ranks: int) -> float:
-    """CPU seconds by rank to find that nobody waits for each other, each in a call of one of two groups."""
+def seconds_for_waiting(ranks: int) -> float:
+    """Return the CPU time (s) to find that nobody waits for each other, each in one of two groups' calls."""
     jobs = tuple(_waits(r, ranks) for r in range(ranks))
-    costs = []
-    for _ in range(12):
-        began = time.process_time()
-        assert find_group_cycle(jobs) == ()
-        costs.append(time.process_time() - began)
-    return min(costs) / ranks
+    began = time.process_time()
+    assert find_group_cycle(jobs) == ()
+    return time.process_time() - began
 
 
 def _waits(rank: int, ranks: int) -> Member:
@@ -83,4 +81,4 @@ def _waits(rank: int, ranks: int) -> Member:
 
 
 def test_finding_two_that_wait_for_each_other_costs_each_rank_the_same() -> None:
-    assert per_waiting(MANY) < MOST * per_waiting(FEW)
+    assert_growth(seconds_for_waiting, FEW, MANY, at_most=MOST * MANY / FEW)

@@ -36,6 +36,7 @@ from allaboard.hosts import rank_processes
 from allaboard.hosts.process_sockets import process_sockets
 from allaboard.report.diagnosis import as_json, as_text
 from bedded import need
+from free_ports import free_port
 from testbed import Bed, ssh
 
 SECRET = "not-for-the-world-31"
@@ -54,11 +55,6 @@ def rest():
 rest()
 """
 Start = Callable[..., list[int]]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

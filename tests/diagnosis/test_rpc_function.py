@@ -6,13 +6,14 @@ import importlib.util
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from free_ports import free_port
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
@@ -35,8 +36,7 @@ def ranks(tmp_path: Path) -> Iterator[list[int]]:
     """Two ranks; the first one waits for a function that sleeps in the second one."""
     script = tmp_path / "asks.py"
     script.write_text(JOB)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     started: list[subprocess.Popen[str]] = []
     for number in range(2):
         variables = {"RANK": str(number), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 
 from allaboard.diagnosis.live import job_list
 from allaboard.diagnosis.live.target_selection import NoSuchProcessError, choose_processes
+from free_ports import free_port
 
 RANK = """import os, socket, sys, time
 rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"])
@@ -44,8 +44,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*command: str, ranks: int = 2, **more: str) -> subprocess.Popen[bytes]:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = str(probe.getsockname()[1])
+        port = str(free_port())
         variables = {
             "WORLD_SIZE": str(ranks),
             "MASTER_ADDR": "127.0.0.1",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from allaboard.facts import (
     Who,
 )
 from allaboard.report.diagnosis import as_text
+from free_ports import free_port
 
 REDUCES = (
     Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 9, "all_reduce"),
@@ -206,10 +206,7 @@ def worlds(tmp_path: Path) -> Iterator[list[int]]:
     """Two worlds of two ranks; the second one's rank 0 waits for a message of the first one's."""
     script = tmp_path / "rl.py"
     script.write_text(RANK)
-    ports = []
-    for _ in range(3):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            ports.append(str(probe.getsockname()[1]))
+    ports = [str(free_port()) for _ in range(3)]
     started: list[subprocess.Popen[str]] = []
     for role, port in zip(("trainer", "rollout"), ports[1:], strict=True):
         for number in range(2):

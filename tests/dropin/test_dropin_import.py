@@ -11,7 +11,7 @@ import pytest
 import allaboard
 from allaboard.dropin.error import RollCallError
 from allaboard.dropin.servers import await_servers
-from allaboard.launch.port_reservation import reserve_ports
+from free_ports import free_port
 
 HEAVY = {
     "msgspec",
@@ -54,9 +54,7 @@ def test_nobody_to_meet_is_a_value_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    (held,) = reserve_ports(1)
-    address = f"127.0.0.1:{held.getsockname()[1]}"
-    held.close()
+    address = f"127.0.0.1:{free_port()}"
     with pytest.raises(RollCallError, match="ps 0 does not answer") as error:
         await_servers({"ps": [address], "chief": ["127.0.0.1:1"]}, 0.2)
     (finding,) = error.value.findings

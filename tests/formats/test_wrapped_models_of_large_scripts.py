@@ -7,6 +7,7 @@ import time
 from allaboard.facts import ScriptFacts
 from allaboard.formats.python.script_ast import Script
 from allaboard.formats.python.wrapped_models import WrappedModels
+from cost_growth import assert_growth
 
 HEAD = "from torch.nn.parallel import DistributedDataParallel as DDP\nfirst_0 = make()\n"
 
@@ -21,8 +22,5 @@ def seconds_for(count: int) -> float:
 
 
 def test_the_time_grows_with_the_length() -> None:
-    seconds_for(50)
-    # The least of some: a collection of garbage is not the script's.
-    short, long = (min(seconds_for(count) for _ in range(3)) for count in (400, 1600))
-    # Four times as long; with the square of the length it would be sixteen times.
-    assert long < 10 * max(short, 0.02), (short, long)
+    # Eight times as long; with the square of the length it would be 64 times.
+    assert_growth(seconds_for, 400, 3200, at_most=16)

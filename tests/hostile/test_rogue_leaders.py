@@ -14,7 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from certificates import authority, signed
-from host_runs import HostRun, free_port
+from free_ports import free_port
+from host_runs import HostRun
 from rogue_leader import BAIT, OPENING, REFUSALS, ROWS, RogueLeader, Row
 
 MAX_MEMORY_KB, MAX_CPU_S = 150_000, 20.0

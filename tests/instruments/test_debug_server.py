@@ -28,6 +28,7 @@ from allaboard.facts.instruments.nccl_state import NcclStates
 from allaboard.formats.dumps.debug_pages import RankAnswer, as_dump, read_debug_page
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import run_rules
+from free_ports import free_port
 
 JOB = Path(__file__).with_name("debugged_job.py")
 STACK = (
@@ -165,11 +166,6 @@ def test_another_service_is_told_from_them(talker: tuple[int, list[bytes]], tmp_
 def test_a_target_without_a_place_is_refused_in_a_sentence(target: str, tmp_path: Path) -> None:
     with pytest.raises(EndpointError, match=target):
         write_answers(target, tmp_path)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @pytest.mark.zoo

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from free_ports import free_port
 
 SCRIPT = """import os, time
 import torch, torch.distributed as dist
@@ -43,8 +44,7 @@ def started(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 def start(folder: Path, ranks: list[subprocess.Popen[str]], count: int, size: int) -> list[str]:
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
     for rank in range(count):
         told = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}  # fmt: skip

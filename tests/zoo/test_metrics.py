@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from free_ports import free_port
 from reported import ALLABOARD, WITHIN_S, dashboard_queries, ranks_of, running_job
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
@@ -30,8 +30,7 @@ pytestmark = pytest.mark.timeout(1500)
 @contextmanager
 def running_prometheus(folder: Path, target: str) -> Iterator[str]:
     """Prometheus with our alerts, and the address of its API."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     shutil.copy(ROOT / "contrib/prometheus/alerts.yml", folder)
     (folder / "prometheus.yml").write_text(
         "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from free_ports import free_port
+
 JOBS = Path(__file__).parent / "jobs"
 
 
 def port() -> str:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
+    return str(free_port())
 
 
 def run(folder: Path, *words: str, **environment: str) -> tuple[int, list[str], str]:

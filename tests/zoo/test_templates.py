@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.port_reservation import reserve_ports
 from bedded import need
+from free_ports import free_port
 from testbed import Bed, slurm
 
 pytestmark = pytest.mark.zoo
@@ -34,12 +34,6 @@ def marked(line: str) -> object:
     kind = next(k for k in NEEDS if f"{k}_train" in line)
     short = kind == "accelerate" and line.startswith("allaboard run")
     return pytest.param(line, kind, marks=[] if short else [pytest.mark.long])
-
-
-def free_port() -> int:
-    (held,) = reserve_ports(1)
-    with held:
-        return int(held.getsockname()[1])
 
 
 def started(line: str, tmp_path: Path, **more: str) -> subprocess.Popen[str]:

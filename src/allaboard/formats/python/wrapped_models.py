@@ -216,8 +216,15 @@ def _has_buffers(script: Script, value: ast.expr, depth: int, followed: set[str]
 
 
 def _class_has_buffers(script: Script, name: str, depth: int) -> bool:
-    classes = [n for n in script.tree.body if isinstance(n, ast.ClassDef) and n.name == name]
-    return bool(classes) and _has_buffers_in_body(script, classes[0], depth - 1)
+    found = _classes(script).get(name)
+    return found is not None and _has_buffers_in_body(script, found, depth - 1)
+
+
+@lru_cache(maxsize=4)
+def _classes(script: Script) -> dict[str, ast.ClassDef]:
+    """Return the first class of each name at the script's top. Cached: it is asked for each call of which a
+    model is made."""
+    return {n.name: n for n in reversed(script.tree.body) if isinstance(n, ast.ClassDef)}
 
 
 def _has_buffers_in_body(script: Script, body: ast.ClassDef, depth: int) -> bool:
