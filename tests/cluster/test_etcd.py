@@ -23,7 +23,8 @@ from allaboard.cluster.transport.etcd import EtcdLeaseStore
 from allaboard.cluster.transport.etcd_errors import explain_error
 from allaboard.cluster.transport.etcd_url import EtcdUrl
 from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord, LeaseStoreError
-from real_etcd import free, started
+from free_ports import free_port
+from real_etcd import started
 
 T = TypeVar("T")
 pytestmark = pytest.mark.skipif(
@@ -123,7 +124,7 @@ def test_a_key_that_holds_something_else_is_told_with_what_to_do(port: int) -> N
 
 
 def test_nobody_listens_there() -> None:
-    found, said = kind(seats(free(), "x").read_leader())
+    found, said = kind(seats(free_port(), "x").read_leader())
     assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
 
 
@@ -156,7 +157,7 @@ def test_a_silent_one_is_bounded() -> None:
 
 
 def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
-    place = EtcdUrl((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
+    place = EtcdUrl((("127.0.0.1", free_port()), ("127.0.0.1", port)), "next", False)
     one = EtcdLeaseStore(place, "job=1", {})
     assert run(one.read_leader()) is None
     assert one._clients[0].port == port
@@ -209,7 +210,7 @@ def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
         for each in mute:
             each.bind(("127.0.0.1", 0))
             each.listen()
-        places = [("127.0.0.1", free()), *(m.getsockname() for m in mute), ("127.0.0.1", port)]
+        places = [("127.0.0.1", free_port()), *(m.getsockname() for m in mute), ("127.0.0.1", port)]
         one = EtcdLeaseStore(EtcdUrl(tuple(places), "mute", False), "job=1", {})
         order = list(one._clients)
 

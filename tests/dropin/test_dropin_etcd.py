@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from allaboard.dropin.roll_call import roll_call
+from free_ports import free_port
 from multihost_drills.run_host_drill import CLUSTER
-from real_etcd import free, started
+from real_etcd import started
 
 JOBS = Path(__file__).parents[1] / "zoo" / "jobs"
 
@@ -64,7 +65,7 @@ def called(size: int, timeout: float, coordinator: str = "", variable: str = "")
 
 def test_by_the_parameter_and_by_the_variable(port: int) -> None:
     aboard = [["aboard", str(r), "2"] for r in range(2)]
-    place = f"etcd://127.0.0.1:{free()},127.0.0.1:{port}"
+    place = f"etcd://127.0.0.1:{free_port()},127.0.0.1:{port}"
     assert called(2, 40.0, f"{place}/parameter") == aboard
     assert called(2, 40.0, variable=f"{place}/variable") == aboard
 
@@ -78,7 +79,7 @@ def test_the_frameworks_own_calls(port: int, framework: str, all_here: bool) -> 
     """One endpoint of three is down, one says nothing."""
     here = {"torch": "sum", "tensorflow": "replicas", "jax": "processes"}[framework]
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        place = f"127.0.0.1:{free()},127.0.0.1:{mute.getsockname()[1]},127.0.0.1:{port}"
+        place = f"127.0.0.1:{free_port()},127.0.0.1:{mute.getsockname()[1]},127.0.0.1:{port}"
         told = joined(framework, 2 if all_here else 1, f"etcd://{place}/{framework}-{all_here}")
     if all_here:
         assert [words[:2] for words in told] == [[here, "2"]] * 2
@@ -89,7 +90,7 @@ def test_the_frameworks_own_calls(port: int, framework: str, all_here: bool) -> 
 def joined(framework: str, started: int, coordinator: str) -> list[list[str]]:
     """What each of so many of two ranks says that calls the drop-in of its framework."""
     seconds = 60 if started == 2 else 5
-    ports = [free(), free()]
+    ports = [free_port(), free_port()]
     words = [sys.executable, str(JOBS / f"dropin_{framework}.py")]
     words.append(json.dumps({"timeout": seconds}) if framework == "torch" else str(seconds))
     running = []
@@ -126,7 +127,9 @@ def described(framework: str, rank: int, ports: list[int]) -> dict[str, str]:
 
 
 def test_an_etcd_that_is_down_is_told_within_the_timeout() -> None:
-    assert called(2, 4.0, f"etcd://127.0.0.1:{free()}/down") == [["RollCallError", "NET016"]] * 2
+    assert (
+        called(2, 4.0, f"etcd://127.0.0.1:{free_port()}/down") == [["RollCallError", "NET016"]] * 2
+    )
 
 
 def test_what_cannot_be_a_meeting_is_a_value_error(monkeypatch: pytest.MonkeyPatch) -> None:

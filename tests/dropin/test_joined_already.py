@@ -11,7 +11,7 @@ import pytest
 
 from allaboard.dropin import joining
 from allaboard.dropin.framework_state import is_initialized
-from real_etcd import free
+from free_ports import free_port
 
 STATES = {
     "torch": ("torch.distributed", lambda up: SimpleNamespace(is_initialized=lambda: up)),
@@ -67,7 +67,12 @@ except allaboard.RollCallError as error:
 
 
 def test_two_of_the_first_rank_on_one_host_hear_of_each_other() -> None:
-    told = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free())}
+    told = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
     usual = {k: v for k, v in os.environ.items() if not k.startswith("ALLABOARD")}
     both = [
         subprocess.Popen(

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from free_ports import free_port
 from multihost_drills.run_host_drill import CLUSTER
-from real_etcd import free, started
+from real_etcd import started
 
 pytestmark = pytest.mark.skipif(
     shutil.which("etcd") is None, reason="no etcd: apt-get install etcd-server"
@@ -57,7 +58,7 @@ def found(folder: Path, rank: int = 0) -> dict[str, Any]:
 
 def test_one_endpoint_down_and_one_mute(port: int, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        place = f"127.0.0.1:{free()},127.0.0.1:{mute.getsockname()[1]},127.0.0.1:{port}"
+        place = f"127.0.0.1:{free_port()},127.0.0.1:{mute.getsockname()[1]},127.0.0.1:{port}"
         ended = preflight(tmp_path, range(3), 3, f"etcd://{place}/preflight", "--timeout", "30")
     assert [code for code, *_ in ended] == [0, 0, 0], "\n".join(e for *_, e in ended)
     told = found(tmp_path)
@@ -73,7 +74,7 @@ def test_who_is_missing_is_told_to_all(port: int, tmp_path: Path) -> None:
 
 
 def test_an_etcd_that_is_down_is_told(tmp_path: Path) -> None:
-    place = f"etcd://127.0.0.1:{free()},127.0.0.1:{free()}/down"
+    place = f"etcd://127.0.0.1:{free_port()},127.0.0.1:{free_port()}/down"
     ended = preflight(tmp_path, range(2), 2, place, "--timeout", "4")
     assert [code for code, *_ in ended] == [3, 3]
     for rank in range(2):
