@@ -384,16 +384,23 @@ static int is_dormant(PyObject *const *held)
     return box == NULL || box == Py_None;
 }
 
-/* Call a function of the probe; what it raises is dropped, and the program's exception, if any, is kept. */
-static void call_aside(PyObject *function, PyObject *argument)
+/* Call a function of the probe, and keep the program's exception, if any. Each such function deals with its own
+   errors: what comes out of it was raised by a signal's handler, and takes the place of the program's exception.
+   0, or -1 if it raised. */
+static int call_aside(PyObject *function, PyObject *argument)
 {
     PyObject *kind, *value, *traceback;
     PyErr_Fetch(&kind, &value, &traceback);
     PyObject *answer = PyObject_CallFunctionObjArgs(function, argument, NULL);
-    if (answer == NULL)
-        PyErr_Clear();
-    Py_XDECREF(answer);
+    if (answer == NULL) {
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+        return -1;
+    }
+    Py_DECREF(answer);
     PyErr_Restore(kind, value, traceback);
+    return 0;
 }
 
 /* step(optimizer, args, kwargs) */
@@ -449,9 +456,12 @@ static PyObject *batch(PyObject *self, PyObject *iterator)
     Pass *pass = (Pass *)PyObject_GetAttr(iterator, held[PASS_NAME]);
     if (pass != NULL && (PyObject *)Py_TYPE(pass) == held[PASS_TYPE]) {
         unsigned long long count = pass->batches + 1;
-        if (count >= pass->sampled_next)
-            Py_XDECREF(PyObject_CallFunctionObjArgs(held[FIRST], box, iterator, taken, NULL));
-        else {
+        if (count >= pass->sampled_next) {
+            PyObject *noted = PyObject_CallFunctionObjArgs(held[FIRST], box, iterator, taken, NULL);
+            if (noted == NULL)
+                Py_CLEAR(taken); /* a signal's handler raised: as if it had come just after the batch */
+            Py_XDECREF(noted);
+        } else {
             pass->batches = count;
             /* Else another pass has begun in its loop, or it is one of another box. */
             if (pass->counts == box->ints && is_within(box, pass->index, 1, 4)) {
@@ -462,7 +472,7 @@ static PyObject *batch(PyObject *self, PyObject *iterator)
             }
         }
     }
-    if (PyErr_Occurred())
+    if (taken != NULL && PyErr_Occurred())
         PyErr_Clear();
     Py_XDECREF(pass);
     Py_DECREF(box);
@@ -523,6 +533,7 @@ static int is_same_call(const Hook *hook, const Memo *memo, PyObject *args, PyOb
 typedef struct {
     Group *group; /* a reference, or NULL */
     uint32_t signature, required, place_number;
+    int is_interrupted; /* a signal's handler raised: the error is set, and is the program's */
 } Known;
 
 /* Find out whether this call comes again. Nothing is written, and no exception is left. */
@@ -544,7 +555,7 @@ static Known recall(Hook *hook, Box *box, PyObject *args, PyObject *kwargs)
         PyObject *code = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
         if (memo->code == code && memo->place == at && memo->elements == count && memo->dtype == dtype
             && memo->box == (PyObject *)box && is_same_call(hook, memo, args, kwargs)) {
-            known = (Known){(Group *)memo->group, memo->signature, memo->required, memo->place_number};
+            known = (Known){(Group *)memo->group, memo->signature, memo->required, memo->place_number, 0};
             Py_INCREF(known.group);
             hook->warmed[0] = memo;
             hook->warmed[1] = &memo->n_args;
@@ -556,9 +567,10 @@ static Known recall(Hook *hook, Box *box, PyObject *args, PyObject *kwargs)
         PyObject *number = PyObject_CallFunctionObjArgs(held[SECOND], tensor, elements, NULL);
         if (number != NULL)
             known.place_number += (uint32_t)PyLong_AsUnsignedLongLongMask(number);
+        known.is_interrupted = number == NULL;
         Py_XDECREF(number);
     }
-    if (PyErr_Occurred())
+    if (!known.is_interrupted && PyErr_Occurred())
         PyErr_Clear();
     Py_XDECREF(frame);
     Py_XDECREF(place);
@@ -595,6 +607,12 @@ static PyObject *collective(PyObject *self, PyObject *const *given, Py_ssize_t n
     Py_INCREF(slot);
     Known known = recall(hook, box, given[0], given[1]);
     Group *group = known.group;
+    if (known.is_interrupted) {
+        Py_XDECREF(group);
+        Py_DECREF(slot);
+        Py_DECREF(box);
+        return NULL;
+    }
     if (group == NULL || !is_open(group, slot)) {
         Py_XDECREF(group);
         Py_DECREF(slot);
@@ -618,8 +636,8 @@ static PyObject *collective(PyObject *self, PyObject *const *given, Py_ssize_t n
             PyErr_Clear();
         Py_XDECREF(done);
         PyErr_Restore(kind, value, traceback);
-    } else if (result != Py_None)
-        call_aside(held[THIRD], result);
+    } else if (result != Py_None && call_aside(held[THIRD], result) < 0)
+        Py_CLEAR(result);
     group->busy = 0;
     slot->depth = 0;
     double lasted = leave_slot(slot);

@@ -15,6 +15,7 @@ import sys
 
 from . import member
 from .layout import ENDED, SUFFIX
+from .signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _popen(name: str) -> Callable[[Any], None]:
                     if name == "poll":
                         _note_killed(self.pid, self.returncode)
                     _write_exit(self.pid, self.returncode)
-                except Exception:
-                    pass
+                except Exception as error:
+                    reraise_from_handler(error)
             return result
 
         setattr(module.Popen, name, waited)

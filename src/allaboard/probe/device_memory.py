@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 
 from .layout import MEMORY, MEMORY_AT
+from .signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def record_memory(map_: mmap.mmap) -> None:
             MEMORY.pack_into(
                 map_, MEMORY_AT, count, used, reserved, peak, limit, retries, number, device, count
             )
-        except Exception:  # another version counts otherwise
-            continue
+        except Exception as error:
+            reraise_from_handler(error)
+            continue  # another version counts otherwise
         return
 
 

@@ -14,6 +14,7 @@ import time
 from . import member, text_records
 from .layout import CHECKPOINT
 from .member import here
+from .signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ def waiting(
                 detail = more(*args, **kwargs)
                 if detail:
                     label = (name + detail).encode()[:60]
-            except Exception:
-                pass  # the call itself says what is wrong with its arguments
+            except Exception as error:
+                reraise_from_handler(
+                    error
+                )  # else the call itself says what is wrong with its arguments
         began_at = time.monotonic()
         slot.enter(label, 0, 0, began_at)
         try:
@@ -161,6 +164,7 @@ def joining(
         try:
             declared = declare(args, kwargs)
         except Exception as error:
+            reraise_from_handler(error)
             # An argument that we do not understand is the framework's to judge.
             here.note("declare", repr(error))
             declared = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from _thread import get_ident
 
+from .signal_errors import reraise_from_handler
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -132,3 +134,4 @@ class Watch:
                 self._imported(name, "%s: %s" % (type(error).__name__, error))
             except Exception:
                 pass
+            reraise_from_handler(error)

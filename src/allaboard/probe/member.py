@@ -25,6 +25,7 @@ from . import (
 from .blackbox import Box, mapped
 from .event_fields import ProcessFields
 from .layout import SUFFIX
+from .signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def arrive(declared: Declared) -> None:
         here.box.text("detail", str(declared.get("call", "")))
         is_held = _waits_at_gate(declared)
     except Exception as error:
+        reraise_from_handler(error)
         here.note("arrive", repr(error))
         return
     try:
@@ -257,9 +259,20 @@ def raised(
         return
     if here.recorded_exception == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
+    raised_at_s = time.monotonic()
+    for is_last in (False, True):
+        try:
+            here.box.text(
+                "raised", text_records.exception(kind, value, traceback, raised_at_s)
+            )
+            break
+        # Out of a signal's handler: where a DataLoader has lost a worker, PyTorch's raises soon after the
+        # broken connection did. The program has been left, so nothing hears of it.
+        except Exception:
+            if is_last:
+                raise
     # Its id: the exception itself would keep alive what its frames hold.
     here.recorded_exception = (id(value), kind)
-    here.box.text("raised", text_records.exception(kind, value, traceback, time.monotonic()))
 
 
 THREAD_ROLES = ("end", "nothing", "calls", "steps")

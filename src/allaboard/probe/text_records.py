@@ -11,6 +11,7 @@ from collections import deque
 from .collective_calls import FOREIGN
 from .layout import TEXT, TEXTS
 from .line_numbers import raised_at, runs_at
+from .signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _said(value: BaseException) -> str:
         # The program's own __str__ may raise.
         return str(value)
     except Exception as error:
+        reraise_from_handler(error)
         return "<%s in str()>" % type(error).__name__
 
 

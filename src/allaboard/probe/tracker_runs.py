@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 
+from .signal_errors import reraise_from_handler
 from .text_records import MAX_WORD_LENGTH
 
 TYPE_CHECKING = False
@@ -26,8 +27,9 @@ def open_runs() -> dict[str, str]:
             continue
         try:
             run = read(module)
-        except Exception:  # another version keeps it elsewhere
-            continue
+        except Exception as error:
+            reraise_from_handler(error)
+            continue  # another version keeps it elsewhere
         text = _fitting(run) if run else ""
         if text:
             notes[NOTE_PREFIX + tracker] = text

@@ -14,6 +14,7 @@ import functools
 from time import monotonic, process_time
 
 from .. import hooks, member, visible_devices
+from ..signal_errors import reraise_from_handler
 from ._tensorflow import (
     checkpoints,
     global_step,
@@ -102,8 +103,8 @@ def _hook_function(module: Any) -> None:
             if has_peers and not member.here.is_pausing:
                 try:
                     returned.add_result(box, name, result)
-                except Exception:
-                    pass  # what it returns is the program's
+                except Exception as error:
+                    reraise_from_handler(error)  # else what it returns is the program's
             member.step()
         return result
 

@@ -14,6 +14,7 @@ import sys
 import time
 
 from .. import hooks, member, visible_devices
+from ..signal_errors import reraise_from_handler
 from ._torch import accelerate, cuda_graphs, phases, rpc
 from ._torch import collectives as record
 from ._torch import compiled_graphs as compiled
@@ -96,8 +97,9 @@ def _destroying(recorder: record.Recorder, call: Any) -> Any:
         finally:
             try:
                 recorder.refresh_groups()
-            except Exception:
+            except Exception as error:
                 recorder.spoil()
+                reraise_from_handler(error)
 
     return destroy_process_group
 

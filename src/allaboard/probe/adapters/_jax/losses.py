@@ -15,6 +15,7 @@ import struct
 from collections import deque
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 from .._loss_values import Losses
 from . import arrays
 
@@ -61,7 +62,9 @@ class Returned:
             while self._pending and _is_ready(self._pending[0][1]):
                 self._record(box, *self._pending.popleft())
             self._take(step, output)
-        except Exception as error:  # another jax than the one it was tried on; steps are counted on
+        except Exception as error:
+            reraise_from_handler(error)
+            # Another jax than the one it was tried on; steps are counted on.
             self._is_off = True
             self._pending.clear()
             member.here.note("losses", repr(error)[:200])

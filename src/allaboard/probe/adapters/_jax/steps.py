@@ -16,6 +16,7 @@ import weakref
 
 from ... import member
 from ...collective_calls import FOREIGN
+from ...signal_errors import reraise_from_handler
 from . import arrays
 from .global_calls import MAX_JUDGED_CALLS, GlobalCalls
 from .losses import Returned
@@ -112,8 +113,8 @@ class Steps:
                 if jitted.processes:
                     self._global_calls.note(box, jitted, sys._getframe(2))
                     self._counted_call = jitted
-        except Exception:
-            pass  # as in `__call__`
+        except Exception as error:
+            reraise_from_handler(error)  # else as in `__call__`
 
     def _count(self, box: Box, jitted: _Jitted, output: Any, frame: FrameType) -> None:
         counted, self._counted_call = self._counted_call, None
@@ -155,7 +156,8 @@ class Steps:
                 self._consider_as_step(jitted)
                 slot.enter(jitted.label)
                 slot.leave(jitted.label)
-        except Exception:
+        except Exception as error:
+            reraise_from_handler(error)
             # This runs inside the program's call: whatever is wrong with us is not raised there.
             self._known.clear()
 
@@ -163,7 +165,8 @@ class Steps:
         """Return the name under which a function is shown; None for one of JAX itself."""
         try:
             jitted = self._known.get(id(fun)) or self._learn(fun)
-        except Exception:
+        except Exception as error:
+            reraise_from_handler(error)
             return None
         return jitted.label if jitted is not None and jitted.is_programs_own else None
 

@@ -13,6 +13,7 @@ from sys import _getframe
 
 from ... import member
 from ...data_loops import NO_PASS, ProcessLoops
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,5 +54,5 @@ def _note_batch(box: Box, iterator: Any, frame: FrameType) -> None:
             current = iterator._allaboard_pass = _process_loops.begin(box, frame)
         if current is not NO_PASS:
             current.batch()
-    except Exception:
-        pass  # the program gets its batch, and it is not counted
+    except Exception as error:
+        reraise_from_handler(error)  # else the program gets its batch, and it is not counted

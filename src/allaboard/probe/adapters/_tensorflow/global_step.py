@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def _noting_step(call: Callable[..., None]) -> Callable[..., None]:
             try:
                 box.number(int(run_values.results))
             except Exception as error:
+                reraise_from_handler(error)
                 member.here.notes.setdefault("global step", repr(error))
         call(self, run_context, run_values)
 

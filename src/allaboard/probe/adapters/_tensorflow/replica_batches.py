@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def hook_iterator(module: Any) -> None:
         if member.here.box is not None:
             try:
                 rows.add_batch(batch)
-            except Exception:
-                pass  # a batch of a form that is not known
+            except Exception as error:
+                reraise_from_handler(error)  # else a batch of a form that is not known
         return batch
 
     cls.__next__ = __next__

@@ -16,6 +16,7 @@ import sys
 import time
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 from .cluster_declaration import is_on_one_host
 from .fed_variables import prepare_with_values
 from .variable_list import write_variable_list
@@ -103,6 +104,7 @@ def restoring(call: Prepare, cluster: dict[str, str]) -> Prepare:
                 _begin_training()
             write_variable_list(snapshot_folder(), args[0]._graph, cluster)
         except Exception as error:
+            reraise_from_handler(error)
             member.here.note("snapshot", repr(error))
         return session
 
@@ -125,6 +127,7 @@ def listing_variables(call: Callable[..., Any], cluster: dict[str, str]) -> Call
             if not is_on_one_host(list(cluster.values())):
                 write_variable_list(snapshot_folder(), args[0]._graph, cluster)
         except Exception as error:
+            reraise_from_handler(error)
             member.here.note("snapshot", repr(error))
         return session
 
@@ -145,6 +148,7 @@ def _restore_session(
         if _newest_checkpoint_step(checkpoint_folder) >= newest["step"]:
             return None
     except Exception as error:
+        reraise_from_handler(error)
         member.here.note("snapshot", repr(error))
         return None
     try:
@@ -154,6 +158,7 @@ def _restore_session(
         # TensorFlow's own retry comes back to here.
         if type(error).__name__ in LOST_SERVER_ERRORS:
             raise
+        reraise_from_handler(error)
         reason = str(error).partition("\n")[0]
         member.here.note("snapshot", "not restored: number %d: %s" % (newest["number"], reason))
         return None
@@ -203,4 +208,5 @@ def _recover_saver(saver: Any, checkpoint_folder: str | None) -> None:
         if state is not None:
             saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
     except Exception as error:
+        reraise_from_handler(error)
         member.here.note("snapshot", repr(error))

@@ -10,6 +10,7 @@ import os
 import threading
 
 from ... import hooks, member
+from ...signal_errors import reraise_from_handler
 from . import snapshot_restore as snapshot
 from . import variable_placement as placement
 from .cluster_declaration import OWN_CLUSTER
@@ -134,6 +135,7 @@ def _hook_synchronous_optimizer(module: Any) -> None:
             needed, total = self._replicas_to_aggregate, self._total_num_replicas
             member.here.note("synchronous", "%d of %d" % (needed, total))
         except Exception as error:
+            reraise_from_handler(error)
             member.here.note("synchronous", repr(error))
 
     cls.__init__ = init

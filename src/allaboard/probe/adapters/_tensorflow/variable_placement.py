@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def noting_placement(call: Callable[..., Any]) -> Callable[..., Any]:
                 _add_variable(totals, variable)
             _note_totals(totals)
         except Exception as error:
+            reraise_from_handler(error)
             member.here.note("placement", repr(error))
         return result
 
@@ -55,6 +57,7 @@ def hook_creation(module: Any) -> None:
             _add_variable(totals, variable)
             _note_totals(totals)
         except Exception as error:
+            reraise_from_handler(error)
             member.here.note("placement", repr(error))
         return variable
 

@@ -10,6 +10,7 @@ import functools
 import os
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def state(module: Any) -> None:
         made(self, *args, **kwargs)
         try:
             look(self.num_processes)
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_from_handler(error)
 
     module.PartialState.__init__ = init
 

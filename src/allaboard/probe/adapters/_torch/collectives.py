@@ -17,6 +17,7 @@ from ... import layout, member
 from ...collective_calls import Calls, Group
 from ...event_hooks import COLLECTIVE, hook_in_c
 from ...layout import CALLS, OP_LAST
+from ...signal_errors import reraise_from_handler
 from . import collective_signatures as table
 from . import flight_recorder
 from .backward_reach import UnknownGraphError, due, reaches
@@ -90,8 +91,11 @@ class Recorder:
 
     def returned(self, result: object) -> None:
         """Look at what a call has returned."""
-        if self.waits is not None and self.waits.off:
-            self.waits.begun(result)
+        try:
+            if self.waits is not None and self.waits.off:
+                self.waits.begun(result)
+        except Exception as error:
+            reraise_from_handler(error)
 
     def forget(self) -> None:
         """Forget what is known of calls; it is found anew."""
@@ -346,9 +350,10 @@ def recorded(
                 if group is not None:
                     group.busy = True
         # The call is missing in the order of a group, and it is not known in which.
-        except Exception:
+        except Exception as error:
             group = None
             recorder.spoil()
+            reraise_from_handler(error)
         slot.depth = 1
         slot.count = count = slot.count + 1
         at = slot.index

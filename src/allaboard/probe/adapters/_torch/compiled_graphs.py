@@ -11,6 +11,7 @@ import functools
 import os
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 from . import flight_recorder
 
 TYPE_CHECKING = False
@@ -49,8 +50,10 @@ def hook(module: Any) -> None:
     def inside(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             _note_collectives(gm.graph.nodes)
-        except Exception:
-            pass  # another version's graph; the user's compilation goes on
+        except Exception as error:
+            reraise_from_handler(
+                error
+            )  # else another version's graph; the user's compilation goes on
         return call(self, gm, *args, **kwargs)
 
     cls.call_user_compiler = inside

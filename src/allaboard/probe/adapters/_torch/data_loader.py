@@ -16,6 +16,7 @@ from zlib import crc32
 from ... import member
 from ...data_loops import NO_PASS, Pass, ProcessLoops
 from ...event_hooks import BATCH, hook_in_c
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ def loader(module: Any) -> None:
                     current.counts[current.index] = n
                     return data
                 _note_batch(box, self, data, _getframe(1))
-            except Exception:
-                pass  # a batch of a kind of its own: the program gets it, and it is not counted
+            except Exception as error:
+                # Else a batch of a kind of its own: the program gets it, and it is not counted.
+                reraise_from_handler(error)
         return data
 
     @functools.wraps(reset)
@@ -86,7 +88,10 @@ def loader(module: Any) -> None:
 
 
 def _note_from_c(box: Box, iterator: Any, data: Any) -> None:
-    _note_batch(box, iterator, data, _getframe(2))
+    try:
+        _note_batch(box, iterator, data, _getframe(2))
+    except Exception as error:
+        reraise_from_handler(error)
 
 
 def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
@@ -101,9 +106,12 @@ def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
 
 
 def _note_end(iterator: Any) -> None:
-    current = iterator._allaboard_pass
-    if current is not UNKNOWN_PASS and current is not NO_PASS:
-        current.whole()
+    try:
+        current = iterator._allaboard_pass
+        if current is not UNKNOWN_PASS and current is not NO_PASS:
+            current.whole()
+    except Exception as error:
+        reraise_from_handler(error)
 
 
 def _describe_batch(data: Any) -> tuple[int, int]:

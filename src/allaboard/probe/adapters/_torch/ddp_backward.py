@@ -12,6 +12,7 @@ from sys import _getframe
 from time import monotonic, thread_time
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 from .._loss_values import Losses
 from . import collective_signatures as table
 from .collectives import Flat
@@ -43,8 +44,9 @@ def reducer(recorder: Recorder, cls: Any) -> None:
             recorder.owners.update((id(p), id(self)) for p in params)
             if pg.size() == recorder.module.get_world_size():
                 replicas.add(params)
-        except Exception:
+        except Exception as error:
             recorder.reducers.pop(id(self), None)
+            reraise_from_handler(error)
 
     @functools.wraps(prepare)
     def prepare_for_backward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +86,8 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                     losses.look(box, root)
                 if here.is_pausing:
                     trains()
-            except Exception:
+            except Exception as error:
+                reraise_from_handler(error)
                 # item() raises for several numbers: from now on `look` asks for the count first.
                 losses.ask_shapes()
         # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
@@ -106,8 +109,9 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                     group = recorder.note(
                         box, table.DDP, (pg, flat, None, -1, None), _getframe(1), now
                     )
-        except Exception:
+        except Exception as error:
             recorder.spoil()
+            reraise_from_handler(error)
         if group is None:
             return call(*args, **kwargs)
         slot.enter(_LABEL, group.index, group.number, now)

@@ -15,6 +15,7 @@ from _thread import get_ident
 
 from ... import hooks, member
 from ...layout import CHECKPOINT, EVALUATION
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def _entering(call: Callable[..., Any], enabled: Callable[[], bool]) -> Callable
             try:
                 if not enabled():
                     _now.begin()
-            except Exception:
+            except Exception as error:
+                reraise_from_handler(error)
                 _now.model = None
         return result
 
@@ -148,7 +150,8 @@ def modules(module: Any) -> None:
             return result
         try:
             _now.chosen(self, enabled())
-        except Exception:
+        except Exception as error:
+            reraise_from_handler(error)
             _now.model = None
         return result
 
@@ -174,8 +177,8 @@ def optimizer(module: Any, on_created: Callable[[], object]) -> None:
         call(self, *args, **kwargs)
         try:
             _now.mark_optimizer_made(self)
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_from_handler(error)
 
     cls.__init__ = __init__
 

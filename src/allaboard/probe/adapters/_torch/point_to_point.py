@@ -11,6 +11,7 @@ import sys
 import weakref
 
 from ... import member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ def begun(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
                 slot = box.slot()
                 if slot is not None and not slot.depth:  # else a blocking one waits for it itself
                     _remember(work, name + describe(*args, **kwargs))
-            except Exception:
-                pass  # a message that cannot be described is waited for without a name
+            except Exception as error:
+                # Else a message that cannot be described is waited for without a name.
+                reraise_from_handler(error)
         return work
 
     return inside

@@ -17,6 +17,7 @@ from ... import member
 from ...event_fields import StepsFields
 from ...event_hooks import STEP, hook_in_c
 from ...member import TRAINING, here
+from ...signal_errors import reraise_from_handler
 from .parameter_hash import Values
 
 TYPE_CHECKING = False
@@ -84,7 +85,8 @@ class Steps(StepsFields):
         if self.every and box is not None:
             try:
                 self._values.stepped(box, optimizer)
-            except Exception:
+            except Exception as error:
+                reraise_from_handler(error)
                 self.every = 0
 
     def _is_training_step(self, optimizer: Any, frame: FrameType) -> bool:
@@ -120,7 +122,8 @@ class Steps(StepsFields):
                     return False
             self._leading_id, self._turns_by_id = id(optimizer), {}
             self._leader = weakref.ref(optimizer, self._forget_leader)
-        except Exception:
+        except Exception as error:
+            reraise_from_handler(error)
             self._leader = None
         return True
 

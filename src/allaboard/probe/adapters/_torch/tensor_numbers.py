@@ -13,6 +13,7 @@ import weakref
 from zlib import crc32
 
 from ... import layout, member
+from ...signal_errors import reraise_from_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,9 +116,8 @@ class TensorNumbers:
             of_size = self.sizes.setdefault(elements, _OfSize())
             of_size.tensors[key] = entry
             of_size.credit += 1
-        # A parameter without a shape yet.
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_from_handler(error)  # else a parameter without a shape yet
 
     def _forget(self, key: int, of: object) -> None:
         entry = self._by_id.get(key)
@@ -136,8 +136,8 @@ class TensorNumbers:
             link = self._parents.get(id(child))
             if link is None or link[0]() is not child:
                 self._parents[id(child)] = weakref.ref(child), weakref.ref(parent), str(name)
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_from_handler(error)
 
     def find(self, tensor: Any, elements: int = -1) -> int:
         """The number of this tensor; 0 for one that belongs to no module. ``elements``: how many it has, -1
@@ -162,7 +162,8 @@ class TensorNumbers:
                 return 0
             return self._search(of_size, pointer, elements)
         # Some kinds of tensors have no address.
-        except Exception:
+        except Exception as error:
+            reraise_from_handler(error)
             return 0
 
     def _search(self, of_size: _OfSize, pointer: int, elements: int) -> int:
