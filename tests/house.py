@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from source_facts import read_facts
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 ONE_ROOM = ("facts", "probe", "drills")
@@ -30,6 +31,7 @@ MODULES = {
     ".".join(f.relative_to(SRC.parent).with_suffix("").parts).removesuffix(".__init__"): f
     for f in files()
 }
+NAMES = {file: name for name, file in MODULES.items()}
 NAMED = re.compile(r"allaboard(?:\.[a-z_0-9]+)+")
 
 
@@ -47,33 +49,23 @@ def imported(file: Path) -> tuple[tuple[int, str], ...]:
 
 
 def _imported(file: Path) -> Iterator[tuple[int, str]]:
-    own = next(name for name, other in MODULES.items() if other == file)
+    own = NAMES[file]
     package = own if file.name == "__init__.py" else own.rpartition(".")[0]
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if name := module_of(alias.name):
-                    yield node.lineno, name
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parents = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*parents, *([base] if base else [])])
-            for alias in node.names:
-                if name := module_of(f"{base}.{alias.name}"):
-                    yield node.lineno, name
+    for line, base, level, imported_name, is_from in read_facts(file).imports:
+        if not is_from:
+            name = module_of(imported_name)
+        else:
+            parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+            name = module_of(".".join([*parents, *([base] if base else []), imported_name]))
+        if name:
+            yield line, name
 
 
 def named(file: Path) -> Iterator[tuple[int, str]]:
     """Every module of ours that a string names: for ``-m`` or importlib. Docstrings are none of these."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and NAMED.fullmatch(node.value)
-            and node.value in MODULES
-        ):
-            yield node.lineno, node.value
+    for line, text in read_facts(file).names:
+        if NAMED.fullmatch(text) and text in MODULES:
+            yield line, text
 
 
 def place(file: Path, line: int) -> str:

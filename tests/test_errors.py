@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 from allaboard import errors
+from source_facts import read_facts
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 BUILT_IN = re.compile(r"(Error|Exception)$")
@@ -17,11 +17,9 @@ def test_every_error_of_ours_is_in_the_tree() -> None:
     for file in SRC.rglob("*.py"):
         if "probe" in file.parts or "jobs" in file.parts:
             continue  # runs in the user's process, with the standard library alone
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef):
-                bases = [b.id for b in node.bases if isinstance(b, ast.Name)]
-                if any(BUILT_IN.search(base) for base in bases):
-                    found[node.name] = bases
+        for defined in read_facts(file).definitions:
+            if any(BUILT_IN.search(base) for base in defined.bases):
+                found[defined.name] = defined.bases
     del found["AllaboardError"]
     assert [name for name, bases in found.items() if bases[0] != "AllaboardError"] == []
     assert [name for name in found if not name.endswith("Error")] == []

@@ -5,13 +5,13 @@ The bounds are those that the source keeps today, rounded up; lower them when it
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from allaboard.rules.engine.catalogue import load_catalogue
+from source_facts import SourceFacts, read_facts
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 
@@ -36,48 +36,36 @@ PROTOCOLS = frozenset(
 """Names that many files define on purpose: each is one interface with one meaning."""
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
+def sources() -> Iterator[tuple[Path, SourceFacts]]:
     for path in sorted(SRC.rglob("*.py")):
         if "jobs" not in path.parts:  # written as their users' scripts are
-            yield path.relative_to(SRC), ast.parse(path.read_text())
-
-
-def bindings(tree: ast.Module) -> Iterator[str]:
-    """Every name that is bound: arguments, variables, attributes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
+            yield path.relative_to(SRC), read_facts(path)
 
 
 def test_names_say_what_a_value_is() -> None:
-    everything = [name for _, tree in trees() for name in bindings(tree)]
+    everything = [name for _, facts in sources() for name in facts.bindings]
     vague = [name for name in everything if name in VAGUE]
     assert len(vague) / len(everything) < VAGUE_SHARE
 
 
 def test_docstrings_begin_with_a_sentence() -> None:
     documented, fragments = 0, []
-    for path, tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                text = ast.get_docstring(node)
-                documented += text is not None
-                if text and FRAGMENT.match(text):
-                    fragments.append(f"{path}:{node.lineno} {text.splitlines()[0]}")
+    for path, facts in sources():
+        for defined in facts.definitions:
+            documented += defined.docstring is not None
+            if defined.docstring and FRAGMENT.match(defined.docstring):
+                fragments.append(f"{path}:{defined.line} {defined.docstring}")
     assert len(fragments) / documented < FRAGMENT_SHARE, fragments[:20]
 
 
 def test_no_public_function_is_named_vaguely() -> None:
     wrong = [
-        f"{path}:{node.lineno} {node.name}"
-        for path, tree in trees()
-        for owner in [tree, *(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef))]
-        for node in owner.body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in VAGUE
+        f"{path}:{defined.line} {defined.name}"
+        for path, facts in sources()
+        for defined in facts.definitions
+        if (defined.is_of_module or defined.is_of_class)
+        and not defined.is_class
+        and defined.name in VAGUE
     ]
     assert wrong == []
 
@@ -85,23 +73,21 @@ def test_no_public_function_is_named_vaguely() -> None:
 def test_a_name_stands_for_one_thing() -> None:
     """No public module-level function in five files or more."""
     homes: dict[str, set[Path]] = defaultdict(set)
-    for path, tree in trees():
-        for node in tree.body:
-            public = not getattr(node, "name", "_").startswith("_")
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and public:
-                homes[node.name].add(path)
+    for path, facts in sources():
+        for defined in facts.definitions:
+            if defined.is_of_module and not defined.is_class and not defined.name.startswith("_"):
+                homes[defined.name].add(path)
     spread = {n: len(files) for n, files in homes.items() if len(files) >= 5}
     assert {n: c for n, c in spread.items() if n not in PROTOCOLS} == {}
 
 
 def test_exceptions_end_in_error() -> None:
     wrong = [
-        f"{path}:{node.lineno} {node.name}"
-        for path, tree in trees()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-        and any(getattr(base, "id", "").endswith(("Error", "Exception")) for base in node.bases)
-        and not node.name.endswith("Error")
+        f"{path}:{defined.line} {defined.name}"
+        for path, facts in sources()
+        for defined in facts.definitions
+        if any(base.endswith(("Error", "Exception")) for base in defined.bases)
+        and not defined.name.endswith("Error")
     ]
     assert wrong == []
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from pathlib import Path
 
 from house import MODULES, SRC, files, imported, named, place, room_of
+from source_facts import read_facts
 
 # A room may import itself, and the rooms of earlier rows.
 ROWS: list[tuple[str, ...]] = [
@@ -178,18 +178,15 @@ def test_the_probe_imports_the_standard_library_alone() -> None:
     for file in files():
         if room_of(file) != "probe":
             continue
-        for node in ast.walk(ast.parse(file.read_text())):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                names = [node.module]
-            for name in names:
-                top = name.partition(".")[0]
-                if "adapters" in file.parts and top in ("torch", "tensorflow", "jax"):
-                    continue  # inside a call, when the user has imported it already
-                if top not in sys.stdlib_module_names and top != "_allaboard_probe":
-                    wrong.append(f"{place(file, node.lineno)} {name}")
+        for imported_name in read_facts(file).imports:
+            if imported_name.level or (imported_name.is_from and not imported_name.base):
+                continue
+            name = imported_name.base or imported_name.name
+            top = name.partition(".")[0]
+            if "adapters" in file.parts and top in ("torch", "tensorflow", "jax"):
+                continue  # inside a call, when the user has imported it already
+            if top not in sys.stdlib_module_names and top != "_allaboard_probe":
+                wrong.append(f"{place(file, imported_name.line)} {name}")
     assert wrong == []
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
+
+from source_facts import SourceFacts, facts_of, read_facts
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 CODE = re.compile(r"[A-Z]{2,5}[0-9]{3}")
@@ -19,15 +20,9 @@ MAY_NAME_RULES = (
 """Rules themselves, what drills expect, and the rows of readers: which rule a message means."""
 
 
-def codes_in(text: str) -> list[tuple[int, str]]:
+def codes_in(facts: SourceFacts) -> list[tuple[int, str]]:
     """Lines and values of the strings that are a rule's code."""
-    return [
-        (node.lineno, node.value)
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and CODE.fullmatch(node.value)
-    ]
+    return [(line, text) for line, text in facts.names if CODE.fullmatch(text)]
 
 
 def test_no_module_decides_by_a_code() -> None:
@@ -35,14 +30,14 @@ def test_no_module_decides_by_a_code() -> None:
     for file in sorted(SRC.rglob("*.py")):
         path = file.relative_to(SRC).as_posix()
         if not path.startswith(tuple(f"{room}/" for room in MAY_NAME_RULES)):
-            named += [f"{path}:{line} {code}" for line, code in codes_in(file.read_text())]
+            named += [f"{path}:{line} {code}" for line, code in codes_in(read_facts(file))]
     assert named == []
 
 
 def test_the_engine_names_none_either() -> None:
     engine = SRC / "rules" / "engine"
-    assert [c for file in sorted(engine.glob("*.py")) for c in codes_in(file.read_text())] == []
+    assert [c for file in sorted(engine.glob("*.py")) for c in codes_in(read_facts(file))] == []
 
 
 def test_a_code_is_found() -> None:
-    assert codes_in('if finding.rule in ("EXIT005", "X"): pass') == [(1, "EXIT005")]
+    assert codes_in(facts_of('if finding.rule in ("EXIT005", "X"): pass')) == [(1, "EXIT005")]
