@@ -51,9 +51,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
     if config.getoption("--long"):
         return
-    chosen = [i for i in items if i.get_closest_marker("long") is None]
-    config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
-    items[:] = chosen
+    deselected = [i for i in items if i.get_closest_marker("long") is not None]
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [i for i in items if i.get_closest_marker("long") is None]
 
 
 def _turn(item: pytest.Item) -> tuple[bool, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ JOBS = 100
 """Jobs for each seed."""
 
 
+@cache  # it evaluates all annotations anew, for each of thousands of members
 def fields(kind: type[msgspec.Struct]) -> list[msgspec.structs.FieldInfo]:
     return list(msgspec.structs.fields(kind))
 

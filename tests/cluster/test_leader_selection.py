@@ -7,7 +7,6 @@ import resource
 from typing import NamedTuple
 
 import pytest
-from torch.distributed import TCPStore
 
 from allaboard.cluster.leader_selection import LeaderSelection
 from allaboard.cluster.membership_role import MeetingSettings, MembershipRole
@@ -64,6 +63,8 @@ async def _begin(port: int, early: bool) -> Began:
 def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_nothing(
     early: bool,
 ) -> None:
+    from torch.distributed import TCPStore  # 4 s, in every process that collects the tests
+
     store = TCPStore("127.0.0.1", 0, is_master=True)
     began = asyncio.run(_begin(store.port, early))
     assert began.taken == 1
