@@ -262,9 +262,7 @@ def raised(
     raised_at_s = time.monotonic()
     for is_last in (False, True):
         try:
-            here.box.text(
-                "raised", text_records.exception(kind, value, traceback, raised_at_s)
-            )
+            here.box.text("raised", text_records.exception(kind, value, traceback, raised_at_s))
             break
         # Out of a signal's handler: where a DataLoader has lost a worker, PyTorch's raises soon after the
         # broken connection did. The program has been left, so nothing hears of it.

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
+from allaboard.analysis.numeric_advice import advise_numeric_check
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -56,11 +57,8 @@ MAX_JAX_LEAD_STEPS = 64
 """Steps that a JAX program may be ahead of its values: another rank's bad value may not be visible yet."""
 RETURNED_VALUE = "the value that the step returns"
 """Source of the value in frameworks of which the return value of a step is read."""
-NUMERIC_CHECK = {
-    "tensorflow": "tf.debugging.enable_check_numerics()",
-    "jax": 'jax.config.update("jax_debug_nans", True)',
-}
-"""What names the operation, in frameworks of which the return value of a step is read."""
+READ_FROM_STEP = ("tensorflow", "jax")
+"""Frameworks of which the return value of a step is read."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -101,8 +99,8 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in first_members)
     trains = [m for m in view.members if _is_training(m)]
     all_at_once = len(first_members) == len(trains) > 1
-    checks = NUMERIC_CHECK.get(first_members[0].framework, "")
-    returned = bool(checks)
+    framework = first_members[0].framework
+    returned = framework in READ_FROM_STEP
     subject = f"the loss of {name_members(first_members)} has been"
     if all_at_once:
         subject = f"the losses of all {len(first_members)} ranks have been"
@@ -120,7 +118,7 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
             if all_at_once
             else f"look at the batch of step {first_step} on rank {ranks}; "
         )
-        + f"{checks or 'torch.autograd.set_detect_anomaly(True)'} names the operation; "
+        + f"{advise_numeric_check(framework)}; "
         "restart from an earlier checkpoint",
         severity=Severity.WARNING if returned else Severity.ERROR,
         certainty=Certainty.LIKELY if returned else Certainty.CERTAIN,

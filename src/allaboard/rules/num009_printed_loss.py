@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
+from allaboard.analysis.numeric_advice import CHECK_BATCH, advise_numeric_check
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import sample_job, sample_member
@@ -30,12 +31,6 @@ from allaboard.facts.time_shares import PrintedLoss
 
 MIN_BAD_VALUES = 3
 """Consecutive values that must be bad: a step with mixed precision may be skipped for a single one."""
-NUMERIC_CHECK = {
-    "torch": "torch.autograd.set_detect_anomaly(True)",
-    "tensorflow": "tf.debugging.enable_check_numerics()",
-    "jax": 'jax.config.update("jax_debug_nans", True)',
-}
-"""What names the operation, by framework."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -48,17 +43,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(member: Member, printed: PrintedLoss) -> Claim:
-    named = NUMERIC_CHECK.get(member.framework)
     return Claim(
         summary=f"{name_members([member])} prints losses that are not finite: {printed.line}",
         who=(member.who,),
         evidence=(
             Evidence("the last losses are not finite; this is the first of them", member.log),
         ),
-        fix="look at the batch of that step (an empty shard, a label out of range, a logarithm of zero) and "
-        "at the learning rate; "
-        + (f"{named} names the operation; " if named is not None else "")
-        + "restart from an earlier checkpoint",
+        fix=f"{CHECK_BATCH}; {advise_numeric_check(member.framework)}; restart from an earlier checkpoint",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

@@ -6,6 +6,7 @@ import math
 import re
 
 from allaboard.analysis.log_messages import speaker_rank
+from allaboard.analysis.numeric_advice import CHECK_BATCH, advise_numeric_check
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.formats.dumps.printed_loss import last_training_loss
@@ -57,9 +58,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
                 if place
                 else f"the loss is {value} from here on",
                 speakers=(speaker,),
-                fix="look at the batch of that step (an empty shard, a label out of range, a logarithm of "
-                "zero) and the learning rate; torch.autograd.set_detect_anomaly(True), "
-                "tf.debugging.enable_check_numerics() or JAX_DEBUG_NANS=1 names the operation",
+                fix=f"{CHECK_BATCH}; {advise_numeric_check('')}",
                 proves_not="on which rank it began: the average passes it on to all",
             ),
         )
