@@ -47,6 +47,8 @@ def printed(*reads: str) -> PrintedLoss | None:
             "lm loss: NAN | number of skipped iterations: 0 |",
         ),
         (["train loss nan, val loss nan\n"] * 3, "train loss nan, val loss nan"),
+        (["/data/test/train.py: loss nan\n"] * 3, "/data/test/train.py: loss nan"),
+        (["val/test/loss: nan\n", "eval/loss=nan\n"], None),
     ],
 )
 def test_what_is_printed(reads: list[str], expected: tuple[int, str] | str | None) -> None:

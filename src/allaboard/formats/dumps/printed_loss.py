@@ -37,6 +37,8 @@ _HANDLED = re.compile(
     r"\b(?:skipping|ignoring|(?:skipped|ignored)(?!\s(?:iter|step|batch|update)))\b", re.IGNORECASE
 )
 """Matches a line of a program that leaves out such a step by itself."""
+_PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+-]{1,100}){2,20}")
+"""Matches an absolute path, whose folders say nothing of the loss: ``/data/test/train.py:41: loss nan``."""
 _STYLE = re.compile(r"\x1b\[[\d;]{0,12}m")
 """Matches colours of a terminal."""
 
@@ -50,6 +52,7 @@ def last_training_loss(line: str) -> str | None:
     if "loss" not in line.lower():
         return None
     line = _STYLE.sub("", line) if "\x1b" in line else line
+    line = _PATH.sub("", line)
     if _HANDLED.search(line) or _EVALUATION_FIELD.search(line):
         return None
     values = [m["value"] for m in _LOSS.finditer(line) if _is_of_step(line, m)]
