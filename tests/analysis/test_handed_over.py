@@ -26,6 +26,10 @@ def at(file: str, function: str) -> Frame:
         ((WAIT,), "waiting for a condition"),
         ((at("threading.py", "join"),), "waiting for a thread to end"),
         ((at("threading.py", "acquire"),), "waiting for a lock"),
+        (
+            (at("multiprocessing/queues.py", "put"),),
+            "waiting for space in a queue between processes",
+        ),
         ((), "in its own code"),
     ],
 )

@@ -211,6 +211,16 @@ def test_one_place_may_differ_in_its_innermost_line_alone() -> None:
     assert is_same_place((), ())
 
 
+def test_a_handler_that_is_interrupted_again_while_it_waits_for_a_lock_stays_at_one_place() -> None:
+    wants, handler = user("with lock:"), Frame("/home/u/train.py", 50, "on_alarm", "log()")
+    outer = Frame("/home/u/train.py", 42, "train", "write()")
+    once, twice = (wants, handler, outer), (wants, handler, wants, handler, outer)
+    assert is_same_place(once, twice) and is_same_place(twice, once)
+    assert not is_same_place(once, (wants, outer))
+    computes = user("return visit(node.left)")
+    assert not is_same_place((computes, outer), (computes, computes, outer)), "a recursion moves"
+
+
 @pytest.mark.parametrize(
     "inner",
     [

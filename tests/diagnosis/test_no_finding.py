@@ -190,6 +190,14 @@ def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
     assert at_end(FEEDER[0], OWN).conclusion.startswith("no finding: ")
 
 
+def test_a_full_queue_that_nobody_reads_is_said_to_be_one() -> None:
+    put = Frame("/usr/lib/python3.11/multiprocessing/queues.py", 89, "put")
+    assert last_word(put).startswith(
+        "waiting: worker 0 waits for space in a queue between processes (train.py:9 in main): it is full"
+    )
+    assert last_word(put, moving=True).startswith("no finding: only this process was examined")
+
+
 def test_who_holds_the_other_end_of_a_connection_is_named() -> None:
     ends = [Socket(f"127.0.0.1:{5 + n}", f"127.0.0.1:{50077 + n}", "ESTAB") for n in range(2)]
     store = Socket("127.0.0.1:9", "127.0.0.1:1", "ESTAB")

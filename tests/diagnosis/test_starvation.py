@@ -33,6 +33,19 @@ def test_who_is_starved(ran_s: float, waited_s: float, starved: bool) -> None:
     assert is_starved(first, last, 2.0) is starved
 
 
+@pytest.mark.parametrize(
+    ("runs", "ran_s", "starved"),
+    [
+        pytest.param(600, 0.01, False, id="it polls, and yields at once"),
+        pytest.param(100, 0.1, True, id="it computes for a millisecond, and is put back"),
+        pytest.param(5, 0.0001, True, id="it hardly got a core"),
+    ],
+)
+def test_a_thread_that_polls_is_not_starved(runs: int, ran_s: float, starved: bool) -> None:
+    first = {7: QueueTime(5.0, 3.0, 100)}
+    assert is_starved(first, {7: QueueTime(5.0 + ran_s, 4.9, 100 + runs)}, 2.0) is starved
+
+
 def test_threads_that_came_or_went_and_an_unreadable_process_prove_nothing() -> None:
     assert not is_starved({7: QueueTime(0.0, 0.0)}, {8: QueueTime(0.0, 9.0)}, 2.0)
     assert not is_starved({}, {}, 2.0)

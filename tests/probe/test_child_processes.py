@@ -158,6 +158,28 @@ def test_what_an_exception_held_is_freed_with_it(program: Program) -> None:
     assert "ZeroDivisionError" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("afterwards", "noted"),
+    [("", True), ("q = context.Process(target=int); q.start(); q.join()", False)],
+)
+def test_a_process_of_multiprocessing_that_fails_is_noted_until_another_one_is_started(
+    any_program: Program, afterwards: str, noted: bool
+) -> None:
+    fake_torch(any_program.folder)
+    ended = any_program.run(
+        "import multiprocessing as mp, os, _allaboard_probe.member as m\n"
+        "def work():\n"
+        "    {}['pong']\n"
+        "m.step(); context = mp.get_context('fork')\n"
+        "p = context.Process(target=work); p.start(); p.join()\n"
+        f"{afterwards}\n"
+        "print(p.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    said = any_program.read(ended.pid).notes.get("process failed")
+    assert said == f"{ended.out.strip()} 1" if noted else not said, ended.err
+
+
 @pytest.mark.parametrize(("number", "noted"), [(9, True), (15, False)])
 def test_a_process_of_multiprocessing_that_is_killed_is_noted(
     any_program: Program, number: int, noted: bool

@@ -47,6 +47,48 @@ def test_a_thread_holds_the_blocks_that_it_is_inside_of(tmp_path: Path) -> None:
     assert lock_holds([]) == () and lock_holds([()]) == ()
 
 
+HANDLER = """
+def log(lock):
+    with lock:
+        write()
+
+def on_alarm(lock):
+    log(lock)
+
+def save(lock):
+    with lock:
+        log(lock)
+"""
+
+
+def test_a_thread_that_wants_a_lock_which_it_holds_itself(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text(HANDLER)
+
+    def at(line: int, function: str) -> Frame:
+        return Frame(str(file), line, function, linecache.getline(str(file), line).strip())
+
+    wants, writes, handler, save = at(3, "log"), at(4, "log"), at(7, "on_alarm"), at(11, "save")
+    (interrupted,) = lock_holds([(wants, handler, writes)])
+    assert (interrupted.held_at, interrupted.interrupts) == (writes, handler)
+    (again,) = lock_holds([(wants, handler, wants, handler, writes)])
+    assert (again.held_at, again.interrupts) == (writes, handler), "interrupted while it waits"
+    (calls,) = lock_holds([(wants, save)])
+    assert (calls.held_at, calls.interrupts) == (save, None)
+    (outside,) = lock_holds([(wants, handler)])
+    assert outside.held_at is None, "nobody further out holds it"
+
+
+def test_a_lock_of_another_object_is_not_the_same(tmp_path: Path) -> None:
+    leaf, tree = tmp_path / "leaf.py", tmp_path / "tree.py"
+    leaf.write_text("def update(self):\n    with self.lock:\n        pass\n")
+    tree.write_text("def update(self):\n    with self.lock:\n        self.leaf.update()\n")
+    wants = Frame(str(leaf), 2, "update", "with self.lock:")
+    holds = Frame(str(tree), 3, "update", "self.leaf.update()")
+    (thread,) = lock_holds([(wants, holds)])
+    assert thread.wants == "self.lock" and thread.held_at is None
+
+
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("with a:\n  def (\n")
     for name in ("bad.py", "none.py"):

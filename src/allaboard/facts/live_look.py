@@ -47,6 +47,8 @@ class QueueTime(msgspec.Struct, frozen=True):
     """Seconds on a core."""
     waited_s: float
     """Seconds in a run queue."""
+    runs: int = 0
+    """How often it got a core."""
 
 
 class Present(msgspec.Struct, frozen=True, kw_only=True):

@@ -106,6 +106,11 @@ class Holds(msgspec.Struct, frozen=True):
     """The lock that it wants, in the words of the code; "" for none."""
     holds: tuple[str, ...] = ()
     """The locks that it holds."""
+    held_at: Frame | None = None
+    """Where it holds the lock that it wants, further out in its own stack; None if it does not."""
+    interrupts: Frame | None = None
+    """The function that Python has called by itself at ``held_at`` (a signal handler, ``__del__``); None if
+    the line there calls what wants the lock."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -200,6 +205,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     rpc_functions: tuple[tuple[Frame, ...], ...] = ()
     """Frames of the threads in which PyTorch's RPC runs a function for another process, innermost first;
     those that were at one place at all samples."""
+    moving_rpc_functions: int = 0
+    """How many such functions were not at one place: they may be about to give an answer."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

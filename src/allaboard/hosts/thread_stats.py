@@ -39,7 +39,7 @@ def queue_times(pid: int) -> dict[int, QueueTime]:
     for name in sorted(names, key=int)[:MAX_THREADS]:
         try:
             fields = Path(f"/proc/{pid}/task/{name}/schedstat").read_text().split()
-            times[int(name)] = QueueTime(int(fields[0]) / 1e9, int(fields[1]) / 1e9)
+            times[int(name)] = QueueTime(int(fields[0]) / 1e9, int(fields[1]) / 1e9, int(fields[2]))
         except (OSError, ValueError, IndexError):
             continue  # it has ended, or the kernel does not count
     return times

@@ -45,6 +45,19 @@ def _process(module: Any) -> None:
         return bootstrap(self, *args, **kwargs)
 
     cls._bootstrap = _bootstrap
+    start = cls.start
+
+    @functools.wraps(start)
+    def started(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            if "process failed" in member.here.notes:
+                # It may take the place of the one that failed: the program has gone on.
+                member.here.note("process failed", "")
+        except Exception:
+            pass
+        return start(self, *args, **kwargs)
+
+    cls.start = started
 
 
 def _spawn(module: Any) -> None:
@@ -103,6 +116,7 @@ def _popen(name: str) -> Callable[[Any], None]:
                 try:
                     if name == "poll":
                         _note_killed(self.pid, self.returncode)
+                        _note_failed(self.pid, self.returncode)
                     _write_exit(self.pid, self.returncode)
                 except Exception as error:
                     reraise_from_handler(error)
@@ -122,6 +136,13 @@ def _note_killed(pid: int, code: int) -> None:
     box = member.here.box
     if box is not None and -code in KILL_SIGNALS:
         member.here.note("process killed", "%d %d %d" % (pid, -code, box.steps))
+
+
+def _note_failed(pid: int, code: int) -> None:
+    """Notes the first process of multiprocessing that failed since the last one was started: nothing else
+    tells of it, unless the program reads its exit code."""
+    if member.here.box is not None and code > 0 and not member.here.notes.get("process failed"):
+        member.here.note("process failed", "%d %d" % (pid, code))
 
 
 def _write_exit(pid: int, code: int) -> None:

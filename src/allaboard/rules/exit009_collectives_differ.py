@@ -14,11 +14,13 @@ another order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from allaboard.analysis.collectives.collective_order import find_call_differences
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed, order_failures
-from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
+from allaboard.analysis.failures.mismatch_errors import barrier_name, find_mismatch_error
+from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
@@ -31,6 +33,12 @@ SETTLE_S = 2.0
 _CALLS_FIX = (
     "let all ranks make the same calls in the same order: look at these lines for what only some ranks do "
     "(if rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes"
+)
+MAX_SHOWN_BARRIERS = 3
+"""Names of barriers that are told."""
+_NAMES_FIX = (
+    "make the name equal on all processes at these lines: no rank, no time, and the same step or epoch in "
+    "it; one that differs by a step has made more calls, or fewer, than the others"
 )
 _BARRIER_FIX = (
     "compare wait_at_barrier(barrier_id, timeout_in_ms, process_ids) in all processes: the same barrier with "
@@ -55,17 +63,38 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # All were in the collective; which of them is wrong is unknown.
     participants = [m for m in view.members if m.declared is not None and not m.launcher]
+    by_barrier = _members_by_barrier(participants)
+    fewest = min(by_barrier.values(), key=len, default=[])
+    is_one_rarer = sum(len(members) == len(fewest) for members in by_barrier.values()) == 1
     yield Claim(
-        summary=f"the workers' calls of a collective do not match: {mismatch}",
-        who=tuple(m.who for m in participants),
+        summary="the workers' calls of a collective do not match: "
+        + (_describe_barriers(by_barrier) if by_barrier else mismatch),
+        who=tuple(m.who for m in (fewest if is_one_rarer and fewest else participants)),
         evidence=tuple(
             Evidence(_describe_position(m), "exceptions" if m.raised else m.log)
             for m in participants[:4]
         ),
-        fix=_fix(mismatch),
+        fix=_NAMES_FIX if by_barrier else _fix(mismatch),
         certainty=Certainty.LIKELY,
         since=failed_at(first_member),
     )
+
+
+def _members_by_barrier(members: Sequence[Member]) -> dict[str, list[Member]]:
+    """Return which members came to which barrier of JAX; {} unless each says so, and the names differ."""
+    by_name: dict[str, list[Member]] = defaultdict(list)
+    for member in members:
+        by_name[barrier_name(member)].append(member)
+    return dict(by_name) if len(by_name) > 1 and "" not in by_name else {}
+
+
+def _describe_barriers(by_barrier: dict[str, list[Member]]) -> str:
+    parts = [
+        f"{name_by_rank(members)} came to sync_global_devices('{name}')"
+        for name, members in sorted(by_barrier.items(), key=lambda item: len(item[1]))
+    ]
+    more = len(parts) - MAX_SHOWN_BARRIERS
+    return ", ".join(parts[:MAX_SHOWN_BARRIERS]) + (f", and {more} more" if more > 0 else "")
 
 
 def _fix(mismatch: str) -> str:
@@ -119,6 +148,13 @@ _FINGERPRINTS = (
     "SequenceNumber=485, OpType=ALLREDUCE, TensorShape=[25], TensorDtypes=Float), but Rank 0 is running "
     "collective: CollectiveFingerPrint(SequenceNumber=485, OpType=BROADCAST, TensorShape=[1]).",
 )
+
+
+def _other_name(name: str) -> tuple[str, str]:
+    message = f"sync_global_devices name mismatch ('{name}'). Expected: [446 223 446]; got: 446."
+    return "AssertionError", message
+
+
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -151,6 +187,16 @@ RULE = Rule(
             ),
             "the workers' calls of a collective do not match: rank 1 called ALLREDUCE of [25], and rank 0 "
             "BROADCAST of [1]",
+        ),
+        "JAX reports that one process came to a barrier of another name": (
+            sample_job(
+                *(
+                    ended_member(r, raised=_other_name("save_4" if r == 1 else "save_3"))
+                    for r in range(3)
+                )
+            ),
+            "the workers' calls of a collective do not match: rank 1 came to sync_global_devices('save_4'), "
+            "ranks 0, 2 came to sync_global_devices('save_3')",
         ),
     },
     silent_on={

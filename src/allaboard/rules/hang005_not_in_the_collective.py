@@ -43,7 +43,7 @@ from allaboard.analysis.stalls.dead_threads import (
 )
 from allaboard.analysis.stalls.ended_child import ended_child_advice, ended_child_clause
 from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
-from allaboard.analysis.stalls.lock_holder import find_lock_holder
+from allaboard.analysis.stalls.lock_holder import find_lock_holder, find_own_lock
 from allaboard.analysis.stalls.lock_kind import describe_wait, event_loop_advice
 from allaboard.analysis.stalls.rpc_calls import waits_for_rpc_calls
 from allaboard.analysis.stalls.stall import (
@@ -107,6 +107,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if (
             classify_stack(absent_member.stack) not in _OTHER_RULES
             and find_lock_holder(absent_member) is None
+            and find_own_lock(absent_member) is None
         ):
             yield _claim(view, absent_member, stall)
 

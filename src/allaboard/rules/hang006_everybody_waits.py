@@ -28,6 +28,7 @@ from pathlib import PurePath
 
 import msgspec
 
+from allaboard.analysis.collectives.implicit_call import destructor_call_advice
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.roll_call.reinit import (
@@ -150,6 +151,8 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
             "(dist.new_group): in a shared group, the order of two threads' calls can differ between ranks"
         )
     if outliers and (advice := _advice_on_own_collective(outliers, mutual_wait.waiting)):
+        return advice
+    if outliers and (advice := destructor_call_advice(outliers)):
         return advice
     if outliers:
         return "look for a collective that only some ranks call or call in another order"

@@ -69,7 +69,33 @@ def _holds_of_thread(frames: tuple[Frame, ...]) -> Holds | None:
         match = _ACQUIRE.search(user_frame.text) or _WITH.search(user_frame.text)
         wants = match[1].strip() if match else ""
     holds = tuple(h for f in frames if f.is_user for h in _enclosing(f.file, f.line))
-    return Holds(frame=user_frame, wants=wants, holds=holds)
+    held_at, interrupts = _held_further_out(frames, user_frame, wants)
+    return Holds(frame=user_frame, wants=wants, holds=holds, held_at=held_at, interrupts=interrupts)
+
+
+def _held_further_out(
+    frames: tuple[Frame, ...], wanting: Frame, wants: str
+) -> tuple[Frame | None, Frame | None]:
+    """Return the caller that holds the lock which its thread wants, and what Python has called there by
+    itself, each None if there is none.
+
+    ``self.lock`` of another file is the lock of another object.
+    """
+    if not wants:
+        return None, None
+    called = wanting
+    for frame in frames[frames.index(wanting) + 1 :]:
+        if not frame.is_user:
+            continue
+        is_same_lock = frame.file == wanting.file or not wants.startswith("self.")
+        if is_same_lock and wants in _enclosing(frame.file, frame.line):
+            return frame, None if re.search(_name_in_call(called.function), frame.text) else called
+        called = frame
+    return None, None
+
+
+def _name_in_call(function: str) -> str:
+    return rf"\b{re.escape(function.rpartition('.')[2])}\b"
 
 
 @lru_cache(maxsize=64)

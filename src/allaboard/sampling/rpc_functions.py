@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from allaboard.facts import Frame
 
-MAX_FUNCTIONS = 4
-"""Functions of one process that are kept; RPC has 16 such threads by default."""
+MAX_FUNCTIONS = 16
+"""Functions of one process that are kept: RPC has as many threads by default."""
 _ENTRY = re.compile(r"(?:^|/)torch/distributed/rpc/internal\.py$")
 
 

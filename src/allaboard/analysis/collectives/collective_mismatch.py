@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 from allaboard.analysis.collectives.collective_order import CallDifference, find_call_differences
+from allaboard.analysis.collectives.implicit_call import destructor_advice
 from allaboard.analysis.collectives.parted_places import PartedPlaces, find_parted_places
 from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
@@ -128,12 +129,14 @@ def mismatch_claim(
     verb = outlier_did.partition(" ")[0]
     parted = find_parted_places(difference)
     sites = _sites_of(parted) if parted is not None else mismatch_sites(difference)
+    site = difference.outlier_call.site
+    destructor = destructor_advice(site.function, site.file, site.line) if site is not None else ""
     return Claim(
         summary=f"{subject} {outlier_did}{operation} where {majority} {verb} {majority_did}",
         who=tuple(m.who for m in difference.outliers),
         evidence=mismatch_evidence(difference, view)
         + (_parted_evidence(view, difference, parted) if parted is not None else ()),
-        fix=f"{fix}: compare {sites}" if sites else fix,
+        fix=destructor or (f"{fix}: compare {sites}" if sites else fix),
         since=mismatch_since(difference),
         corrupts=True,
     )

@@ -78,6 +78,14 @@ def find_mismatch_error(member: Member) -> str | None:
     return describe_mismatch_error(member.exit.last_line) if member.exit is not None else None
 
 
+def barrier_name(member: Member) -> str:
+    """Return the name of the barrier of JAX to which the member came, if it ended because others came to one
+    of another name; else ""."""
+    message = member.raised.message if member.raised is not None else ""
+    match = _OTHER_BARRIER.search(message)
+    return match["name"] if match else ""
+
+
 def describe_mismatch_error(text: str) -> str | None:
     """Return what the members called according to this message; None if it is about something else."""
     if match := _KIND_MISMATCH.search(text):

@@ -94,6 +94,8 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("python3.*/multiprocessing/popen_fork.py", "wait|poll", Spot.CHILD),
     ("python3.*/threading.py", "_shutdown", Spot.LEAVING),
     ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join|__enter__", Spot.LOCK),
+    # Waits in C for a reader to take something out, which leaves no frame of its own.
+    ("python3.*/multiprocessing/queues.py", "put", Spot.LOCK),
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
 )
 _COMPILED_TABLE = tuple(
@@ -253,6 +255,10 @@ def is_same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) ->
     """
     if frames == other_frames:  # the usual case, decided quickly
         return True
+    if len(frames) != len(other_frames) and frames[:1] == other_frames[:1]:
+        # A handler that waits for a lock is interrupted again there, and waits once more, further in.
+        at_lock = classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
+        return at_lock and dict.fromkeys(frames).keys() == dict.fromkeys(other_frames).keys()
     return len(frames) == len(other_frames) and all(
         a.file == b.file and a.function == b.function and (i == 0 or a.line == b.line)
         for i, (a, b) in enumerate(zip(frames, other_frames, strict=True))

@@ -7,6 +7,8 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Member, Stack
 from allaboard.late_pattern import compile_late
 
+FULL_QUEUE = "waiting for space in a queue between processes"
+"""What a process does that puts something into a full queue of multiprocessing."""
 _THREADING = compile_late(r"python3[^/]*/threading\.py$")
 _WAITERS = (
     # end of the file's path, function, and how that wait is called
@@ -17,6 +19,7 @@ _WAITERS = (
         "join",
         "waiting for all items of a queue to be processed",
     ),
+    (compile_late(r"python3[^/]*/multiprocessing/queues\.py$"), "put", FULL_QUEUE),
     (compile_late(r"/concurrent/futures/_base\.py$"), "result", "waiting for a future's result"),
     (compile_late(r"/concurrent/futures/_base\.py$"), "wait", "waiting for futures"),
     (_THREADING, "join", "waiting for a thread to end"),

@@ -6,6 +6,7 @@ often in `rpc.shutdown`. A call tells no rank to which it went: all that run a f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
@@ -36,7 +37,9 @@ class RpcWait(NamedTuple):
     callers: tuple[Member, ...]
     """The members that wait."""
     functions: tuple[RpcFunction, ...]
-    """What stands still meanwhile; () if no function of the user's own does."""
+    """What stands still meanwhile; () if no function of the user's own does, or all of them wait for RPC."""
+    waiting_functions: tuple[RpcFunction, ...] = ()
+    """Functions that wait for answers of RPC themselves, if all do that run; else ()."""
 
 
 @cached_per_view
@@ -44,7 +47,7 @@ def find_rpc_wait(view: JobView) -> RpcWait | None:
     """Return who waits for answers of RPC, and what should give them, while the job stands still; None if
     nobody waits for RPC.
 
-    A function that itself waits for RPC is left out: another one keeps it waiting.
+    A function that itself waits for RPC is left out: another one keeps it waiting, unless all of them wait.
     """
     if view.ending or not view.stalled:
         return None
@@ -53,10 +56,40 @@ def find_rpc_wait(view: JobView) -> RpcWait | None:
     callers = tuple(m for m in alive if _awaits_rpc(m, serving) and is_settled_stack(m.stack))
     if not callers:
         return None
-    functions = (
+    functions = tuple(
         RpcFunction(m, stack) for m in alive if is_still(m) for stack in _standing_functions(m)
     )
+    if _all_wait_for_rpc(alive, functions):
+        return RpcWait(callers, (), functions)
     return RpcWait(callers, tuple(f for f in functions if not _is_rpc_wait(f.stack.frames)))
+
+
+MAX_POLLING_CORES = 0.6
+"""Cores that RPC's own threads use at most while they poll; native code that computes for a call uses
+more."""
+
+
+def _all_wait_for_rpc(alive: Sequence[Member], functions: Sequence[RpcFunction]) -> bool:
+    """Return True if every function that runs for a call waits for RPC itself, and no member does anything
+    else that could give an answer."""
+    return (
+        bool(functions)
+        and all(_waits_for_answer(f.stack.frames) for f in functions)
+        and all(
+            is_still(m)
+            and m.cpu < MAX_POLLING_CORES
+            and m.stack is not None
+            and not m.stack.moving_rpc_functions
+            for m in alive
+        )
+    )
+
+
+def _waits_for_answer(frames: tuple[Frame, ...]) -> bool:
+    """Return True if a function that runs for a call waits for RPC, or for a future: which future it is, its
+    source line does not show."""
+    leaf = frames[0]
+    return _is_rpc_wait(frames) or (leaf.is_user and _WAIT_CALL.search(leaf.text) is not None)
 
 
 def waits_for_rpc_calls(view: JobView, member: Member) -> bool:

@@ -69,6 +69,11 @@ class StackSamples:
         at_same_place = list(
             takewhile(lambda s: is_same_place(newest.frames, s.frames), reversed(samples))
         )
+        still_functions = tuple(
+            f
+            for f in newest.rpc_functions
+            if all(any(is_same_place(f, g) for g in s.rpc_functions) for s in samples)
+        )
         held_locks = (s.grip for s in reversed(samples[-HELD_LOCK_SAMPLES:]) if s.grip)
         return Stack(
             frames=newest.frames,
@@ -92,11 +97,8 @@ class StackSamples:
             loaders=next((s.loaders for s in reversed(samples) if s.loaders), ()),
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
-            rpc_functions=tuple(
-                f
-                for f in newest.rpc_functions
-                if all(any(is_same_place(f, g) for g in s.rpc_functions) for s in samples)
-            ),
+            rpc_functions=still_functions,
+            moving_rpc_functions=max(len(s.rpc_functions) for s in samples) - len(still_functions),
             awaited_pids=newest.awaited_pids,
             awaited_end=newest.awaited_end
             if all(s.awaited_end == newest.awaited_end for s in samples[-2:])

@@ -16,6 +16,7 @@ from allaboard.analysis.stalls.examined_duration import (
 )
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.lock_kind import (
+    FULL_QUEUE,
     describe_wait,
     left_threads_advice,
     left_threads_clause,
@@ -38,6 +39,21 @@ def describe_kept(members: Sequence[Member]) -> str:
         f"{name_first_members(alike)} {'are' if alike[1:] else 'is'} {clause}: "
         f"{left_threads_advice(alike[0])}"
         for clause, alike in by_clause.items()
+    )
+
+
+def describe_full_queue(members: Sequence[Member]) -> str:
+    """Return which processes wait for space in a queue that nobody here reads, and what to do; "" if one of
+    the others may read it, or none waits."""
+    waiting = [m for m in members if describe_wait(m.stack) == FULL_QUEUE]
+    if not waiting or len(waiting) < len(members) or not all(map(stands_still, members)):
+        return ""
+    verb = "wait" if waiting[1:] else "waits"
+    return (
+        f"{name_first_members(waiting)} {verb} for space in a queue between processes"
+        f"{place_in_own_code(waiting[0])}: it is full, and whoever should read it does not. If that is the "
+        "process that has started them, let it read the queue before it waits for their end (join); see "
+        f"py-spy dump --pid $(ps -o ppid= -p {waiting[0].who.pid})"
     )
 
 

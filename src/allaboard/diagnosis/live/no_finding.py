@@ -13,6 +13,7 @@ from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.diagnosis.live.awaited_processes import (
     MAX_SHOWN_PEERS,
+    describe_full_queue,
     describe_kept,
     describe_left_session,
     describe_waiters,
@@ -42,10 +43,15 @@ def why_no_finding(
         wait = (
             describe_kept(members)
             or describe_left_session(members)
+            or describe_full_queue(members)
             or describe_waiters(members, ranks, look_count)
         )
         if len(ranks) == 1:
-            wait = describe_kept(members) or describe_waiting_launcher(ranks[0])
+            wait = (
+                describe_kept(members)
+                or describe_full_queue(members)
+                or describe_waiting_launcher(ranks[0])
+            )
         if wait:
             return WAITING + wait
     return NO_FINDING + _why_nothing(ranks, departed_lines, unreachable, look_count)

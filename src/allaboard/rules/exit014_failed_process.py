@@ -1,0 +1,93 @@
+"""A process that the script had started failed, but the script exited with code 0.
+
+## Why it matters
+`Process.join()` of multiprocessing returns when the process has ended, however it ended. Its traceback is
+printed, and nothing else happens: if the script does not read `exitcode`, it exits with code 0, and the
+launcher, the batch system and every script that reads the exit code consider the job successful.
+
+Only the first process that failed since the last one was started is known, and only if no worker failed.
+A process that the script ended itself (`terminate`, `kill`) is not meant.
+
+## What to do
+Read its traceback in the output. Let the script fail with it: compare `p.exitcode` with 0 after `p.join()`,
+or start the processes with `torch.multiprocessing.spawn` or `concurrent.futures`, which raise its exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.analysis.failures.failure_causality import order_failures
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts.samples import ended_member, sample_job, sample_member
+
+FAILED_PROCESS_NOTE = "process failed"
+"""Note of the probe about a process of multiprocessing that failed: "PID CODE", or "" for none."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    if not view.ended or order_failures(view).root_failures:
+        return
+    members = {m.who.pid for m in view.members}
+    for member in view.members:
+        failed = _failed_process(member)
+        if failed is not None and failed[0] not in members:
+            yield _claim(member, *failed)
+
+
+def _failed_process(member: Member) -> tuple[int, int] | None:
+    """Return the pid and exit code of a process that the member had started and that failed; None if the
+    member did not exit with code 0, or none failed."""
+    end = member.exit
+    fields = member.notes.get(FAILED_PROCESS_NOTE, "").split()
+    if end is None or end.code != 0 or end.ours or len(fields) != 2:
+        return None
+    return (int(fields[0]), int(fields[1])) if all(f.isdecimal() for f in fields) else None
+
+
+def _claim(member: Member, pid: int, code: int) -> Claim:
+    return Claim(
+        summary=f"{member.who.name} exited with code 0, but a process that it had started (pid {pid}) had "
+        f"failed with exit code {code}",
+        who=(member.who,),
+        evidence=(Evidence(f"exit code {code} of pid {pid}", "wait status"),),
+        fix=f"see its traceback in {member.log}; and let the script fail with it: test p.exitcode after "
+        "p.join(), or use torch.multiprocessing.spawn or concurrent.futures, which raise its exception",
+        severity=Severity.WARNING,
+        certainty=Certainty.CERTAIN,
+        since=member.exit.ended_at if member.exit is not None else None,
+    )
+
+
+_FAILED = {"notes": {FAILED_PROCESS_NOTE: "4711 1"}}
+
+RULE = Rule(
+    stage=Stage.EXIT,
+    reads=JobView,
+    check=check,
+    needs=("exit",),
+    fires_on={
+        "an actor raised an exception, and the script that joined it exited with code 0": (
+            sample_job(ended_member(0, code=0, member=_FAILED), ended=True),
+            "worker 0 exited with code 0, but a process that it had started (pid 4711) had failed with exit "
+            "code 1",
+        ),
+    },
+    silent_on={
+        "another process was started in its place": sample_job(
+            ended_member(0, code=0, member={"notes": {FAILED_PROCESS_NOTE: ""}}), ended=True
+        ),
+        "the script failed with it": sample_job(
+            ended_member(0, code=1, member=_FAILED), ended=True
+        ),
+        "the script still runs, and may yet read the exit code": sample_job(
+            sample_member(0, **_FAILED)
+        ),
+        "another worker failed, which its own finding reports": sample_job(
+            ended_member(0, code=0, member=_FAILED), ended_member(1, signal=9), ended=True
+        ),
+    },
+    since="0.1",
+    unstaged="tests/probe/test_child_processes.py starts a process of multiprocessing that fails",
+)

@@ -1,0 +1,171 @@
+"""All functions that run for calls of PyTorch's RPC wait for answers of RPC themselves.
+
+## Why it matters
+A function that calls another worker and waits keeps one of RPC's threads of its process
+(`num_worker_threads`, 16 by default). If functions call each other in a circle, or call back the worker that
+called them, all of these threads can end up waiting: the call that would free them finds no thread, and with
+a timeout of 0 they wait for ever.
+
+## What to do
+- Do not wait inside of a function that runs for a call: return the future
+  (`@rpc.functions.async_execution`, with `rpc_async(...).then(...)`), so that no thread is kept.
+- Raise `num_worker_threads` in `TensorPipeRpcBackendOptions` above the number of calls that may wait at once.
+- Give each call a timeout (`rpc.rpc_sync(..., timeout=60)`), which shows the call that had no answer.
+
+A call does not tell which worker it went to, so that the circle itself cannot be shown: all functions that
+wait are named. One that computes, sleeps or waits for anything else is reported by HANG030 instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from allaboard.analysis.member_names import name_by_rank
+from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S
+from allaboard.analysis.stalls.rpc_calls import RpcFunction, RpcWait, find_rpc_wait
+from allaboard.analysis.stalls.stalled_members import stalled_since
+from allaboard.contracts import Rule
+from allaboard.facts import (
+    ATTACHED,
+    Certainty,
+    Claim,
+    Evidence,
+    Frame,
+    JobView,
+    Member,
+    Severity,
+    Stage,
+)
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
+
+MAX_SHOWN_FUNCTIONS = 4
+"""Functions that are named before the rest is counted."""
+
+
+def check(view: JobView) -> Iterator[Claim]:
+    rpc_wait = find_rpc_wait(view)
+    if rpc_wait is None or not rpc_wait.waiting_functions:
+        return
+    is_attached = any(ATTACHED in f.member.notes for f in rpc_wait.waiting_functions)
+    if is_attached or view.now - stalled_since(view) >= MAX_PAUSE_S:
+        yield _claim(view, rpc_wait)
+
+
+def _claim(view: JobView, rpc_wait: RpcWait) -> Claim:
+    functions = rpc_wait.waiting_functions
+    members = {f.member.event_key: f.member for f in functions}
+    count = len(functions)
+    each = (
+        f"all {count} functions that run for calls of RPC wait"
+        if count > 1
+        else "the only function that runs for a call of RPC waits"
+    )
+    more = count - MAX_SHOWN_FUNCTIONS
+    return Claim(
+        summary=f"{each} for an answer of RPC {'themselves' if count > 1 else 'itself'}, and no worker does "
+        "anything else",
+        who=tuple(m.who for m in members.values()),
+        evidence=(
+            *(_function_evidence(f) for f in functions[:MAX_SHOWN_FUNCTIONS]),
+            *((Evidence(f"{more} more", "stacks"),) if more > 0 else ()),
+            *(_caller_evidence(c) for c in rpc_wait.callers[:MAX_SHOWN_FUNCTIONS]),
+        ),
+        fix="let these functions return a future (@rpc.functions.async_execution) and not wait, or raise "
+        "num_worker_threads in TensorPipeRpcBackendOptions above the calls that wait at once",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=stalled_since(view),
+    )
+
+
+def _function_evidence(function: RpcFunction) -> Evidence:
+    frame = function.stack.main_frame
+    return Evidence(
+        f"{function.member.who.name} runs {frame.function} for a call: {frame.text or 'a wait for RPC'}",
+        f"{frame.file}:{frame.line}",
+    )
+
+
+def _caller_evidence(caller: Member) -> Evidence:
+    frame = caller.stack.user if caller.stack is not None else None
+    place = f" at {frame}" if frame is not None else ""
+    return Evidence(f"{name_by_rank([caller])} waits for an answer{place}", "stacks")
+
+
+_API = "/v/lib/python3.11/site-packages/torch/distributed/rpc/api.py"
+_SYNC = Frame(_API, 842, "rpc_sync")
+_BACK = Frame("/home/u/train.py", 18, "ask_back", "return rpc.rpc_sync(who, own_value)")
+_FUTURE = Frame("/home/u/train.py", 21, "relay", "return future.wait()")
+_SLEEP = Frame("/home/u/train.py", 14, "score", "time.sleep(10_000)")
+_SHUTDOWN = (
+    Frame("/usr/lib/python3.11/threading.py", 327, "wait"),
+    Frame(_API, 382, "shutdown"),
+    USER,
+)
+_LONG = {"progress_at": 30.0}
+_HERE = {ATTACHED: "1"}
+
+
+def _worker(
+    rank: int,
+    *functions: tuple[Frame, ...],
+    main: tuple[Frame, ...] = (_SYNC, USER),
+    moving: int = 0,
+    **changes: object,
+) -> Member:
+    stack = msgspec.structs.replace(
+        sample_stack(*main), rpc_functions=functions, moving_rpc_functions=moving
+    )
+    return sample_member(rank, **({"stack": stack, "cpu": 0.0} | changes))
+
+
+RULE = Rule(
+    stage=Stage.RUNTIME,
+    reads=JobView,
+    check=check,
+    needs=("stack",),
+    fires_on={
+        "two workers with one thread each call each other back": (
+            stalled_job(_worker(0, (_SYNC, _BACK)), _worker(1, (_SYNC, _BACK), cpu=0.3), **_LONG),
+            "all 2 functions that run for calls of RPC wait for an answer of RPC themselves, and no worker "
+            "does anything else",
+        ),
+        "functions of three workers wait for futures in a ring, as somebody diagnoses them": (
+            stalled_job(
+                _worker(0, (_FUTURE,), notes=_HERE),
+                *(_worker(r, (_FUTURE,), main=_SHUTDOWN, notes=_HERE) for r in (1, 2)),
+            ),
+            "all 3 functions that run for calls of RPC wait for an answer of RPC themselves, and no worker "
+            "does anything else",
+        ),
+        "a worker calls itself back, and its only thread is taken": (
+            stalled_job(_worker(0), _worker(1, (_SYNC, _BACK), main=_SHUTDOWN), **_LONG),
+            "the only function that runs for a call of RPC waits for an answer of RPC itself, and no worker "
+            "does anything else",
+        ),
+    },
+    silent_on={
+        "one of the functions sleeps, which HANG030 reports": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, (_SLEEP,)), **_LONG
+        ),
+        "a function of another worker was seen at several places": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, moving=1), **_LONG
+        ),
+        "native code computes the answer": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, main=_SHUTDOWN, cpu=0.95), **_LONG
+        ),
+        "the answer is on its way": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, main=_SHUTDOWN, traffic=3e6), **_LONG
+        ),
+        "they have waited for a few seconds": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, (_SYNC, _BACK))
+        ),
+        "the main thread of a worker computes": stalled_job(
+            _worker(0, (_SYNC, _BACK)), _worker(1, main=(USER,), cpu=1.0), **_LONG
+        ),
+    },
+    since="0.1",
+    unstaged="tests/diagnosis/test_rpc_function.py starts a job of RPC whose functions wait for each other",
+)
