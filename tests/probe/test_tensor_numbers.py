@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +13,15 @@ from probed import Program
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
 )
-START = """
-import warnings
+GROUP = """
+import gc, warnings
 warnings.simplefilter("error")
 import torch, torch.distributed as dist
-from torch import nn
 dist.init_process_group("gloo", "tcp://127.0.0.1:0", rank=0, world_size=1)
+"""
+START = """
+import torch, torch.distributed as dist
+from torch import nn
 
 class Net(nn.Module):
     def __init__(self):
@@ -34,40 +38,22 @@ weight, bias = net.body[0].weight, net.body[0].bias
 def backward():
     net.zero_grad()
     net(torch.randn(3, 4)).sum().backward()
-
-def done():
-    dist.destroy_process_group()
 """
-
-
-def numbered(program: Program, code: str) -> list[str]:
-    """What the calls of this program were called with, by its black box; "" for what is no tensor of a
-    module."""
-    ended = program.run(START + code + "\ndone()\n")
-    assert ended.code == 0, ended.err
-    box = program.box(ended.pid)
-    reader = CallReader(box.map)
-    (group,) = box.read_snapshot().groups
-    trace = reader.trace_group(*group.key)
-    assert trace is not None
-    tensors = trace.tensors or (0,) * len(trace.calls)
-    return [trace.tensor_names.get(number, f"?{number}" if number else "") for number in tensors]
-
-
-def test_a_tensor_is_known_by_itself_its_data_and_its_gradient(program: Program) -> None:
-    calls = """
+ONE_AFTER_ANOTHER = """
+for calls in programs:
+    exec(start + calls, {})
+    gc.collect()  # no module outlives its program
+    dist.reduce(torch.zeros(3), 0)  # ends what is counted for this one
+dist.destroy_process_group()
+"""
+PROGRAMS = {
+    "ways to one tensor": """
 backward()
 for tensor in (weight, weight.data, weight.grad, weight.grad.data, bias.grad, net.mean, weight.view(-1)):
     with torch.no_grad():
         dist.all_reduce(tensor)
-"""
-    name = "Net.body.0.weight"
-    bias = "Net.body.0.bias"
-    assert numbered(program, calls) == [name, name, name, name, bias, "Net.mean", name]
-
-
-def test_gradients_that_move_are_found_again(program: Program) -> None:
-    calls = """
+""",
+    "gradients that move": """
 kept = []
 for _ in range(3):
     backward()
@@ -76,53 +62,22 @@ for _ in range(3):
         dist.all_reduce(parameter.grad)
     kept.append(weight.grad)
     weight.grad = None
-"""
-    order = ["0.weight", "0.bias", "1.weight", "1.bias"]
-    assert numbered(program, calls) == [f"Net.body.{name}" for name in order] * 3
-
-
-def test_another_tensor_at_the_address_of_a_gradient_is_none(program: Program) -> None:
-    calls = """
+""",
+    "an old gradient": """
 backward()
 dist.all_reduce(weight.grad)
 old = weight.grad
 weight.grad = None
 dist.all_reduce(old)
-"""
-    assert numbered(program, calls) == ["Net.body.0.weight", ""]
-
-
-def test_tensors_of_no_module_are_not_followed(program: Program) -> None:
-    calls = """
+""",
+    "tensors of no module": """
 dist.all_reduce(torch.zeros(4, 4))
 dist.all_reduce(torch.zeros(7))
 dist.all_reduce(torch.zeros(()))
 dist.all_gather([torch.zeros(4, 4)], weight.data)
 dist.barrier()
-"""
-    assert numbered(program, calls) == [""] * 5
-
-
-def test_the_path_is_the_same_under_ddp(program: Program) -> None:
-    calls = """
-model = nn.parallel.DistributedDataParallel(net)
-dist.broadcast(weight.data, 0)
-"""
-    assert numbered(program, calls)[-1] == "Net.body.0.weight"
-
-
-def test_a_size_that_is_never_a_tensor_of_a_module_is_given_up(program: Program) -> None:
-    calls = """
-from _allaboard_probe.adapters._torch.tensor_numbers import numbers
-for _ in range(40):
-    dist.all_reduce(torch.zeros(4, 4))
-assert 16 not in numbers.sizes and 4 in numbers.sizes, numbers.sizes
-"""
-    assert set(numbered(program, calls)) == {""}
-
-
-def test_what_a_program_lets_go_of_is_gone(program: Program) -> None:
-    calls = """
+""",
+    "a module that is gone": """
 import gc, weakref
 from _allaboard_probe.adapters._torch.tensor_numbers import numbers
 dist.all_reduce(bias.data)
@@ -134,5 +89,79 @@ del extra
 gc.collect()
 assert gone[0]() is None and gone[1]() is None and len(numbers._by_id) == before
 dist.all_reduce(bias.data)
-"""
-    assert numbered(program, calls) == ["Net.body.0.bias"] * 2
+""",
+    "under DDP": """
+model = nn.parallel.DistributedDataParallel(net)
+dist.broadcast(weight.data, 0)
+""",
+    "a size of no module": """
+from _allaboard_probe.adapters._torch.tensor_numbers import numbers
+for _ in range(40):
+    dist.all_reduce(torch.zeros(4, 4))
+assert 16 not in numbers.sizes and 4 in numbers.sizes, numbers.sizes
+""",
+}
+"""The last one is that after which a size of theirs is not looked for any more."""
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
+    """What the calls of each program were called with, by the black box; "" for what is no tensor of a
+    module. All of them in one process, since PyTorch takes seconds to load."""
+    program = Program(tmp_path_factory.mktemp("numbered"))
+    given = f"start, programs = {(START, list(PROGRAMS.values()))!r}\n"
+    ended = program.run(given + GROUP + ONE_AFTER_ANOTHER)
+    assert ended.code == 0, ended.err
+    box = program.box(ended.pid)
+    reader = CallReader(box.map)
+    (group,) = box.read_snapshot().groups
+    trace = reader.trace_group(*group.key)
+    assert trace is not None
+    tensors = trace.tensors or (0,) * len(trace.calls)
+    parts: list[list[str]] = [[]]
+    for (_, call), number in zip(trace.calls, tensors, strict=True):
+        if call is not None and call.op == "reduce":
+            parts.append([])
+        else:
+            parts[-1].append(trace.tensor_names.get(number, f"?{number}" if number else ""))
+    *parts, rest = parts
+    assert rest == []
+    yield dict(zip(PROGRAMS, parts, strict=True))
+    program.close()
+
+
+def test_a_tensor_is_known_by_itself_its_data_and_its_gradient(
+    numbered: dict[str, list[str]],
+) -> None:
+    name = "Net.body.0.weight"
+    bias = "Net.body.0.bias"
+    assert numbered["ways to one tensor"] == [name, name, name, name, bias, "Net.mean", name]
+
+
+def test_gradients_that_move_are_found_again(numbered: dict[str, list[str]]) -> None:
+    order = ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert numbered["gradients that move"] == [f"Net.body.{name}" for name in order] * 3
+
+
+def test_another_tensor_at_the_address_of_a_gradient_is_none(
+    numbered: dict[str, list[str]],
+) -> None:
+    assert numbered["an old gradient"] == ["Net.body.0.weight", ""]
+
+
+def test_tensors_of_no_module_are_not_followed(numbered: dict[str, list[str]]) -> None:
+    assert numbered["tensors of no module"] == [""] * 5
+
+
+def test_the_path_is_the_same_under_ddp(numbered: dict[str, list[str]]) -> None:
+    assert numbered["under DDP"][-1] == "Net.body.0.weight"
+
+
+def test_a_size_that_is_never_a_tensor_of_a_module_is_given_up(
+    numbered: dict[str, list[str]],
+) -> None:
+    assert set(numbered["a size of no module"]) == {""}
+
+
+def test_what_a_program_lets_go_of_is_gone(numbered: dict[str, list[str]]) -> None:
+    assert numbered["a module that is gone"] == ["Net.body.0.bias"] * 2
