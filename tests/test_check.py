@@ -7,37 +7,67 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import jsonschema
 import pytest
 
+from allaboard.cli import run_command_line
 from allaboard.report.schemas import check_schema
 
 ROOT = Path(__file__).parents[1]
 CORPUS = Path(__file__).parent / "corpus"
+CLEAN = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "COLUMNS": "1000"}
 
 
-def allaboard(
+def started(
     *arguments: str, env: dict[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    clean = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "COLUMNS": "1000", **(env or {})}
+    """Call the command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "allaboard", *arguments],
         capture_output=True,
         text=True,
         input=stdin,
-        env=clean,
+        env={**CLEAN, **(env or {})},
         timeout=60,
         check=False,
     )
 
 
+def allaboard(
+    *arguments: str, env: dict[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Call the command in this process, with the environment and the standard input given.
+
+    A process of its own would import all that it needs again, for each of the tens of calls.
+    """
+    with ExitStack() as stack:
+        out, err, given = (
+            stack.enter_context(TemporaryFile("w+", encoding="utf-8")) for _ in range(3)
+        )
+        given.write(stdin)
+        given.seek(0)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        for name in set(os.environ) - set(CLEAN):
+            patch.delenv(name)
+        for name, text in {**CLEAN, **(env or {})}.items():
+            patch.setenv(name, text)
+        code = run_command_line(arguments)
+        for stream in (out, err):
+            stream.seek(0)
+        return subprocess.CompletedProcess(list(arguments), code, out.read(), err.read())
+
+
 def test_exit_codes() -> None:
-    assert allaboard("check", str(CORPUS / "tf_config/two_workers.json")).returncode == 0
-    assert allaboard("check", str(CORPUS / "tf_config/counted_from_one.json")).returncode == 1
+    assert started("check", str(CORPUS / "tf_config/two_workers.json")).returncode == 0
+    assert started("check", str(CORPUS / "tf_config/counted_from_one.json")).returncode == 1
     # A warning is no error.
-    assert allaboard("check", str(CORPUS / "tf_config/privileged.json")).returncode == 0
+    assert started("check", str(CORPUS / "tf_config/privileged.json")).returncode == 0
     for wrong in (
         ["check", "no-such-file.json"],
         ["check", "--format", "xml"],
@@ -45,7 +75,7 @@ def test_exit_codes() -> None:
         ["check", str(CORPUS), "no-such-folder/"],
         ["spec", "--as", "yaml"],
     ):
-        done = allaboard(*wrong)
+        done = started(*wrong)
         assert done.returncode == 2, wrong
         assert done.stderr.startswith(("allaboard ", "usage: allaboard "))
         assert "Traceback" not in done.stderr
@@ -64,15 +94,15 @@ def test_three_lines_a_finding() -> None:
 
 def test_the_environment_is_read() -> None:
     bad = {"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
-    done = allaboard("check", env=bad)
+    done = started("check", env=bad)
     assert done.returncode == 1
     assert "error CFG013 rank-range: RANK is 2 with WORLD_SIZE=2: it must be 0 to 1" in done.stdout
     assert "  do   export RANK=1" in done.stdout
-    assert "nothing to check" in allaboard("check").stdout
+    assert "nothing to check" in started("check").stdout
 
 
 def test_standard_input() -> None:
-    done = allaboard("check", "-", stdin="{'cluster': {}}")
+    done = started("check", "-", stdin="{'cluster': {}}")
     assert done.returncode == 1
     assert done.stdout.startswith(
         "<stdin>:1:2: error CFG002 tf-config-not-json: TF_CONFIG is not JSON"
