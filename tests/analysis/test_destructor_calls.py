@@ -34,3 +34,11 @@ def test_a_destructor_of_a_library_is_not_the_users() -> None:
     member = sample_member(1, stack=sample_stack(BARRIER, library, USER))
     assert destructor_call_advice([member]) == ""
     assert destructor_call_advice([waiting_member(0)]) == ""
+
+
+def test_who_alone_creates_a_group_is_told_that_all_must() -> None:
+    group = Frame(REDUCE.file, 5600, "new_group")
+    creating = sample_member(1, stack=sample_stack(group, USER), cpu=0.0)
+    waiting = (waiting_member(r, op=None) for r in (0, 2))
+    (claim,) = check(stalled_job(*waiting, creating))
+    assert claim.fix.startswith("only rank 1 is in new_group: call it on all ranks")

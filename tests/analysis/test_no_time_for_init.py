@@ -20,7 +20,7 @@ def findings(message: str) -> list[tuple[str, str]]:
 
 def test_a_timeout_of_zero_is_the_cause_and_not_rank_0() -> None:
     ((summary, fix),) = findings("wait timeout after 0ms, keys: /rpc_prefix_0/0/0")
-    assert "the init was given no time at all: its timeout is 0" in summary
+    assert "gave the init no time at all: its timeout is 0" in summary
     assert "rpc_timeout" in fix
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.stalls.stopped_child import (
+from allaboard.analysis.stalls.child_process import (
     describe_stopped_children,
     stopped_children_evidence,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
 from allaboard.facts import (
     Awaited,
+    Departed,
     Diagnosis,
     Frame,
     HostLook,
@@ -188,6 +189,24 @@ def test_a_queue_that_nobody_reads_keeps_a_process_at_its_end() -> None:
     )
     assert "before waiting for its end (join)" in answer.conclusion
     assert at_end(FEEDER[0], OWN).conclusion.startswith("no finding: ")
+
+
+def test_who_stands_still_beside_a_process_that_has_failed_is_told_of() -> None:
+    frames = (Frame("/usr/lib/python3.11/multiprocessing/connection.py", 395, "_recv"), OWN)
+    member = Member(
+        who=Who(index=-1, rank=-1, host="h", pid=100),
+        worker=0,
+        phase=Phase.TRAINING,
+        stack=Stack(frames=frames, taken_at=10.0, samples=5, span=2.0),
+    )
+    ended = (Departed(pid=101, waited_for=False, code=1),)
+    look = HostLook(host="h", now=12.0, present=(Present(member=member),), departed=ended)
+    answer = diagnose_processes([look])
+    assert answer.conclusion == (
+        "no finding: a process that has ended cannot be examined any more; read its output first. pid 100 is "
+        "waiting for the answer of another process (train.py:9 in main): if that should come from the "
+        "process that has ended, it never will"
+    )
 
 
 def test_a_full_queue_that_nobody_reads_is_said_to_be_one() -> None:

@@ -135,7 +135,7 @@ signal.signal(signal.SIGUSR1, save)
     ("program", "told"),
     [
         (HANDLES, "exited with code 85 after SIGUSR1"),
-        ("", "killed by SIGUSR1, for which the script has no handler"),
+        ("", "killed by SIGUSR1, for which no handler was set"),
     ],
     ids=["it saves and exits", "no handler"],
 )

@@ -104,7 +104,7 @@ def _claim_unhandled_signal(members: list[Member], order: FailureOrder) -> Claim
     plural = len(members) > 1
     return Claim(
         summary=f"{name_members(members)} {'were' if plural else 'was'} killed by {name}, for "
-        "which the script has no handler",
+        "which no handler was set",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"killed by {name} in phase {first_member.phase.name.lower()}", "wait status"),
@@ -193,7 +193,7 @@ RULE = Rule(
         ),
         "SIGUSR1 reaches two workers whose script has no handler for it": (
             sample_job(ended_member(0, signal=10), ended_member(1, signal=10)),
-            "worker 0, worker 1 were killed by SIGUSR1, for which the script has no handler",
+            "worker 0, worker 1 were killed by SIGUSR1, for which no handler was set",
         ),
         "a worker crashed with SIGSEGV": (
             sample_job(sample_member(0), ended_member(1, signal=11)),

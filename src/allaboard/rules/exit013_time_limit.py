@@ -87,7 +87,7 @@ def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
     left_s = max(0.0, view.time_limit_at - warned_at)
     codes = sorted({m.exit.code for m in ended if m.exit is not None and m.exit.code is not None})
     how = (
-        f"{'were' if len(killed) > 1 else 'was'} killed by {name}, for which the script has no handler"
+        f"{'were' if len(killed) > 1 else 'was'} killed by {name}, for which no handler was set"
         if killed
         else f"exited with code {', '.join(map(str, codes))} after {name}"
     )
@@ -146,14 +146,14 @@ RULE = Rule(
         "SIGUSR1 kills the workers of a script that has no handler for it": (
             _warned_view(ended_member(0, signal=10), ended_member(1, signal=10)),
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
-            "worker 1 were killed by SIGUSR1, for which the script has no handler",
+            "worker 1 were killed by SIGUSR1, for which no handler was set",
         ),
         "a worker is killed by SIGUSR1 before its agent has received the signal": (
             _warned_view(
                 ended_member(0, ended_at=NOW - 6.0, signal=10), warned_at=None, warned_by=0
             ),
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0 was "
-            "killed by SIGUSR1, for which the script has no handler",
+            "killed by SIGUSR1, for which no handler was set",
         ),
         "a script that saves on SIGUSR1, exits with code 85 and is queued again": (
             _warned_view(

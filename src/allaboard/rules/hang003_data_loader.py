@@ -22,15 +22,15 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
-from allaboard.analysis.stalls.input_generator import generator_may_deliver
-from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
-from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.analysis.stalls.stopped_child import (
+from allaboard.analysis.stalls.child_process import (
     describe_stopped_children,
     resume_command,
     stopped_children_evidence,
 )
+from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
+from allaboard.analysis.stalls.input_generator import generator_may_deliver
+from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
+from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member

@@ -33,7 +33,11 @@ from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
-from allaboard.analysis.stalls.child_process import child_evidence
+from allaboard.analysis.stalls.child_process import (
+    child_evidence,
+    describe_stopped_children,
+    resume_command,
+)
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_RAISED_NOTE,
     dead_thread_advice,
@@ -55,7 +59,6 @@ from allaboard.analysis.stalls.stall import (
     waiting_evidence,
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.analysis.stalls.stopped_child import describe_stopped_children, resume_command
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,

@@ -154,6 +154,8 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
         return advice
     if outliers and (advice := destructor_call_advice(outliers)):
         return advice
+    if advice := _advice_on_new_group(mutual_wait.waiting):
+        return advice
     if outliers:
         return "look for a collective that only some ranks call or call in another order"
     if advice := awaited_end_advice(mutual_wait.waiting):
@@ -171,6 +173,18 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
     return (
         f"{network}that all ranks pass the same shape and dtype, and that none has skipped or repeated "
         "a call before this line"
+    )
+
+
+def _advice_on_new_group(waiting: Sequence[Member]) -> str:
+    """Return what to do if only some of them are creating a group; "" if none is, or all are."""
+    creating = [m for m in waiting if classify_stack(m.stack) is Spot.GROUP]
+    if not creating or len(creating) == len(waiting):
+        return ""
+    return (
+        f"only {name_by_rank(creating)} {'are' if creating[1:] else 'is'} in new_group: call it on all "
+        "ranks, as often and in the same order, also on those that are not in the group; a rank that left "
+        "out one before this counts its groups differently, and they never find each other"
     )
 
 

@@ -28,6 +28,7 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
+from allaboard.analysis.stalls.idle_chief import find_idle_chiefs
 from allaboard.analysis.stalls.lock_kind import (
     describe_wait,
     left_threads_advice,
@@ -49,6 +50,7 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import (
+    SERVING,
     USER,
     arrived_member,
     ended_member,
@@ -74,6 +76,8 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if has_live_rpc_member(view) or any(_may_wait(view, m) for m in stall.absent):
         return
+    if {m.event_key for m in stall.absent} <= {m.event_key for m in find_idle_chiefs(view)}:
+        return  # PS017 reports the chief
     if stall.absent and all(_is_idle(m) for m in stall.absent):
         yield _claim(view, stall.absent)
 
@@ -299,6 +303,20 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a chief of TensorFlow 2 whose workers all serve, which PS017 reports": sample_job(
+            ps_member(
+                "chief",
+                0,
+                number=3,
+                declared=sample_declaration(
+                    3, framework="tensorflow", call=TF2_CHIEF_CALL, job="chief", index=0
+                ),
+                stack=sample_stack(_END),
+            ),
+            ps_member("worker", 0, op=SERVING),
+            ps_member("ps", 0),
+            **_LONG,
+        ),
         "members of an RPC job, which may serve others while they are idle": sample_job(
             *(
                 sample_member(

@@ -164,5 +164,5 @@ RULE = Rule(
     },
     since="0.1",
     passes=True,
-    drill=("two-locks",),
+    drill=("two-locks", "own-lock"),
 )

@@ -11,8 +11,8 @@ call a timeout (`rpc.rpc_sync(..., timeout=60)`) so that it raises an error wher
 
 A function may rightly take long (a game, an evaluation): the status is "waiting" for a minute, with the
 worker and the line, and this finding follows after that, if the function stays at one place and the process
-neither reads nor writes. A call does not tell which worker it went to: if several run a function, each is
-reported.
+neither reads nor writes. If it sleeps there, it follows after five minutes: a function that paces itself
+looks the same. A call does not tell which worker it went to: if several run a function, each is reported.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
+MAX_SLEEPING_S = 300.0
+"""Seconds that a function may sleep at one line. One that paces itself (a game, a poll of a service) wakes
+up again and again for a moment, which samples do not show."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     rpc_wait = find_rpc_wait(view)
@@ -50,8 +54,12 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     waited_s = view.now - stalled_since(view)
     for function in rpc_wait.functions:
+        is_asleep = classify_stack(function.stack) is Spot.SLEEP
         # Who diagnoses a process has waited already.
-        has_waited = waited_s >= MAX_PAUSE_S or ATTACHED in function.member.notes
+        has_waited = (
+            waited_s >= (MAX_SLEEPING_S if is_asleep else MAX_PAUSE_S)
+            or ATTACHED in function.member.notes
+        )
         if has_waited and _is_stuck(function):
             yield _claim(view, function, rpc_wait.callers)
 
@@ -130,6 +138,7 @@ _SPIN = Frame("/home/u/train.py", 17, "score", "batch = batch + 1")
 _LOCKED = Frame("/home/u/train.py", 20, "score", "lock.acquire()")
 _NUMPY = Frame("/v/lib/python3.11/site-packages/numpy/linalg/linalg.py", 9, "svd")
 _LONG = {"progress_at": 30.0}
+_SLEPT = {"progress_at": -230.0}
 
 
 def _caller(*frames: Frame) -> Member:
@@ -149,7 +158,7 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a worker sleeps in a function that rpc_sync called": (
-            stalled_job(_caller(_SYNC, USER), _callee(_SLEEP), **_LONG),
+            stalled_job(_caller(_SYNC, USER), _callee(_SLEEP), **_SLEPT),
             "worker 1 is asleep at train.py:14 in score, in a function that it runs for a call of RPC; "
             "rank 0 waits for an answer",
         ),
@@ -164,7 +173,7 @@ RULE = Rule(
             "of RPC; rank 0 waits for an answer",
         ),
         "the function sleeps while threads of RPC poll": (
-            stalled_job(_caller(_SYNC, USER), _callee(_SLEEP, cpu=0.4), **_LONG),
+            stalled_job(_caller(_SYNC, USER), _callee(_SLEEP, cpu=0.4), **_SLEPT),
             "worker 1 is asleep at train.py:14 in score, in a function that it runs for a call of RPC; "
             "rank 0 waits for an answer",
         ),
@@ -173,7 +182,7 @@ RULE = Rule(
                 _caller(_SYNC, USER),
                 _callee(_SYNC, _NESTED),
                 _callee(_SLEEP, rank=2),
-                **_LONG,
+                **_SLEPT,
             ),
             "worker 2 is asleep at train.py:14 in score, in a function that it runs for a call of RPC; "
             "rank 0 waits for an answer",
@@ -189,20 +198,23 @@ RULE = Rule(
         "the function computes inside of a library": stalled_job(
             _caller(_SYNC, USER), _callee(_NUMPY, _SPIN, cpu=1.0), **_LONG
         ),
+        "the function sleeps, and may pace itself": stalled_job(
+            _caller(_SYNC, USER), _callee(_SLEEP), **_LONG
+        ),
         "the function reads or writes": stalled_job(
-            _caller(_SYNC, USER), _callee(_SLEEP, io=1e6), **_LONG
+            _caller(_SYNC, USER), _callee(_SLEEP, io=1e6), **_SLEPT
         ),
         "the function was seen elsewhere, so no place of it was kept": stalled_job(
             _caller(_SYNC, USER), _callee(), **_LONG
         ),
         "nobody waits for RPC": stalled_job(
-            sample_member(0, stack=sample_stack(USER), cpu=1.0), _callee(_SLEEP), **_LONG
+            sample_member(0, stack=sample_stack(USER), cpu=1.0), _callee(_SLEEP), **_SLEPT
         ),
         "both are in rpc.shutdown": stalled_job(
             sample_member(0, stack=_SHUTDOWN, cpu=0.0), _callee(), **_LONG
         ),
         "the worker is stopped, which HANG001 reports": stalled_job(
-            _caller(_SYNC, USER), _callee(_SLEEP, os_state="T", os_state_since=90.0), **_LONG
+            _caller(_SYNC, USER), _callee(_SLEEP, os_state="T", os_state_since=90.0), **_SLEPT
         ),
     },
     since="0.1",

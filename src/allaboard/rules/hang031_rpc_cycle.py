@@ -18,6 +18,7 @@ wait are named. One that computes, sleeps or waits for anything else is reported
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -40,8 +41,8 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
-MAX_SHOWN_FUNCTIONS = 4
-"""Functions that are named before the rest is counted."""
+MAX_SHOWN_PLACES = 4
+"""Places of functions, and callers, that are shown as evidence."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -56,21 +57,25 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, rpc_wait: RpcWait) -> Claim:
     functions = rpc_wait.waiting_functions
     members = {f.member.event_key: f.member for f in functions}
-    count = len(functions)
-    each = (
-        f"all {count} functions that run for calls of RPC wait"
-        if count > 1
-        else "the only function that runs for a call of RPC waits"
+    frame = functions[0].stack.main_frame
+    by_place: dict[Frame, list[RpcFunction]] = {}
+    for function in functions:
+        by_place.setdefault(function.stack.main_frame, []).append(function)
+    others = f" and {len(by_place) - 1} more places" if len(by_place) > 1 else ""
+    what = (
+        f"all {len(functions)} functions that run for calls of RPC wait for answers of RPC themselves"
+        if len(functions) > 1
+        else "the only function that runs for a call of RPC waits for an answer of RPC itself"
     )
-    more = count - MAX_SHOWN_FUNCTIONS
     return Claim(
-        summary=f"{each} for an answer of RPC {'themselves' if count > 1 else 'itself'}, and no worker does "
-        "anything else",
+        summary=f"{what}, at {frame}{others}, and no worker does anything else",
         who=tuple(m.who for m in members.values()),
         evidence=(
-            *(_function_evidence(f) for f in functions[:MAX_SHOWN_FUNCTIONS]),
-            *((Evidence(f"{more} more", "stacks"),) if more > 0 else ()),
-            *(_caller_evidence(c) for c in rpc_wait.callers[:MAX_SHOWN_FUNCTIONS]),
+            *(
+                _place_evidence(place, standing)
+                for place, standing in list(by_place.items())[:MAX_SHOWN_PLACES]
+            ),
+            *(_caller_evidence(c) for c in rpc_wait.callers[:MAX_SHOWN_PLACES]),
         ),
         fix="let these functions return a future (@rpc.functions.async_execution) and not wait, or raise "
         "num_worker_threads in TensorPipeRpcBackendOptions above the calls that wait at once",
@@ -80,10 +85,11 @@ def _claim(view: JobView, rpc_wait: RpcWait) -> Claim:
     )
 
 
-def _function_evidence(function: RpcFunction) -> Evidence:
-    frame = function.stack.main_frame
+def _place_evidence(frame: Frame, functions: list[RpcFunction]) -> Evidence:
+    counts = Counter(f.member.who.name for f in functions)
+    workers = ", ".join(f"{name} ×{n}" if n > 1 else name for name, n in counts.items())
     return Evidence(
-        f"{function.member.who.name} runs {frame.function} for a call: {frame.text or 'a wait for RPC'}",
+        f"{frame.function}, run by {workers}: {frame.text or 'a wait for RPC'}",
         f"{frame.file}:{frame.line}",
     )
 
@@ -129,21 +135,21 @@ RULE = Rule(
     fires_on={
         "two workers with one thread each call each other back": (
             stalled_job(_worker(0, (_SYNC, _BACK)), _worker(1, (_SYNC, _BACK), cpu=0.3), **_LONG),
-            "all 2 functions that run for calls of RPC wait for an answer of RPC themselves, and no worker "
-            "does anything else",
+            "all 2 functions that run for calls of RPC wait for answers of RPC themselves, at train.py:18 in "
+            "ask_back, and no worker does anything else",
         ),
         "functions of three workers wait for futures in a ring, as somebody diagnoses them": (
             stalled_job(
                 _worker(0, (_FUTURE,), notes=_HERE),
                 *(_worker(r, (_FUTURE,), main=_SHUTDOWN, notes=_HERE) for r in (1, 2)),
             ),
-            "all 3 functions that run for calls of RPC wait for an answer of RPC themselves, and no worker "
-            "does anything else",
+            "all 3 functions that run for calls of RPC wait for answers of RPC themselves, at train.py:21 in "
+            "relay, and no worker does anything else",
         ),
         "a worker calls itself back, and its only thread is taken": (
             stalled_job(_worker(0), _worker(1, (_SYNC, _BACK), main=_SHUTDOWN), **_LONG),
-            "the only function that runs for a call of RPC waits for an answer of RPC itself, and no worker "
-            "does anything else",
+            "the only function that runs for a call of RPC waits for an answer of RPC itself, at train.py:18 "
+            "in ask_back, and no worker does anything else",
         ),
     },
     silent_on={

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, name_members
-from allaboard.analysis.parameter_servers import TF2_CHIEF_CALL, has_lost_server, only_serves
+from allaboard.analysis.parameter_servers import TF2_CHIEF_CALL
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
-from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES, is_in_short_pause
+from allaboard.analysis.stalls.idle_chief import find_idle_chiefs, serving_workers
 from allaboard.analysis.stalls.lock_kind import describe_wait
-from allaboard.analysis.stalls.stall import is_still, member_waits_for_peers
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -28,7 +27,6 @@ from allaboard.facts import (
     Frame,
     JobView,
     Member,
-    Phase,
     Severity,
     Stage,
 )
@@ -40,41 +38,13 @@ from allaboard.facts.samples import (
     stalled_job,
 )
 
-MIN_STILL_S = 15.0
-"""Seconds without progress. The workers wait for nothing that must come at once, unlike in a collective."""
-
 
 def check(view: JobView) -> Iterator[Claim]:
-    workers = [m for m in view.alive if m.who.job == "worker" and only_serves(m)]
-    if not workers or view.ending or view.now - view.progress_at < MIN_STILL_S:
-        return
-    if has_lost_server(view):
-        return
-    for member in view.alive:
-        if (
-            member.declared is not None
-            and member.declared.call == TF2_CHIEF_CALL
-            and Phase.JOINED <= member.phase < Phase.LEAVING
-            and _stands_still(view, member)
-            and all(m.cpu < PAUSED_CORES for m in workers)
-        ):
-            yield _claim(view, member, workers)
+    for chief in find_idle_chiefs(view):
+        yield _claim(view, chief, serving_workers(view))
 
 
-def _stands_still(view: JobView, chief: Member) -> bool:
-    return (
-        chief.stack is not None
-        and chief.stack.user is not None
-        and chief.raised is None
-        and not chief.is_stopped
-        and chief.cpu < PAUSED_CORES
-        and is_still(chief)
-        and not member_waits_for_peers(chief)
-        and not is_in_short_pause(view, chief)
-    )
-
-
-def _claim(view: JobView, chief: Member, workers: list[Member]) -> Claim:
+def _claim(view: JobView, chief: Member, workers: tuple[Member, ...]) -> Claim:
     assert chief.stack is not None
     frame = chief.stack.main_frame
     return Claim(

@@ -185,7 +185,7 @@ CAUSES = (
     Cause(
         pattern=r"^(?:RuntimeError|TimeoutError|Dist\w*Error): (?:\[[^\]]*\] ?)?"
         r"(?:[Ww]ait timeout after|[Tt]imed out after) 0 ?ms",
-        says="the init was given no time at all: its timeout is 0",
+        says="gave the init no time at all: its timeout is 0",
         fix="pass a timeout above 0 there; in rpc.init_rpc it is the rpc_timeout of the backend's options: "
         "for calls without a limit pass timeout=0 to each rpc_sync and rpc_async instead",
         retry=Retry.NEVER,

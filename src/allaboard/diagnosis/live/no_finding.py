@@ -65,7 +65,10 @@ def _why_nothing(
 ) -> str:
     """Return why nothing can be said of these processes, none of which waits for another."""
     if departed_lines:
-        return "a process that has ended cannot be examined any more; read its output first"
+        return (
+            "a process that has ended cannot be examined any more; read its output first"
+            + _still_beside_ended([p.member for p in ranks])
+        )
     if unreachable or any(p.why for p in ranks):
         return "unknown, because not every process could be examined"
     starved = [p.member for p in ranks if p.starved]
@@ -92,6 +95,18 @@ def _why_nothing(
         f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
         "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
         f"py-spy dump --native --pid {members[0].who.pid}"
+    )
+
+
+def _still_beside_ended(members: Sequence[Member]) -> str:
+    """Return who stands still beside a process that has ended; "" if nobody does."""
+    still = [m for m in members if stands_still(m)]
+    if not still:
+        return ""
+    verb = "is" if len(still) == 1 else "are"
+    return (
+        f". {name_first_members(still)} {verb} {describe_wait(still[0].stack)}{place_in_own_code(still[0])}: "
+        "if that should come from the process that has ended, it never will"
     )
 
 

@@ -103,6 +103,10 @@ DRILLS = {
         title="Two threads of a rank each hold the lock that the other wants",
         expects="HANG014",
     ),
+    "own-lock": ddp_hang_drill(
+        title="A signal handler of a rank wants a lock that the code which it interrupts holds",
+        expects="HANG014",
+    ),
     "uninterruptible": ddp_hang_drill(
         title=(
             "A rank waits in the kernel in state D: it starts a program whose file system does not answer"

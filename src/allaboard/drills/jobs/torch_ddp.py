@@ -147,6 +147,19 @@ def flush(second, first):
             pass
 
 
+def write_state(lock, delay=0.0):
+    with lock:
+        time.sleep(delay)
+
+
+def interrupt_own_lock():
+    """Get a signal while a lock is held that its handler wants, too."""
+    lock = threading.Lock()
+    signal.signal(signal.SIGALRM, lambda number, frame: write_state(lock))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    write_state(lock, delay=0.5)
+
+
 def wait_for(path):
     while not os.path.exists(path):
         pass
@@ -188,6 +201,8 @@ def fail(name, rank):
         ask()
     elif name == "two-locks":
         take_two_locks()
+    elif name == "own-lock":
+        interrupt_own_lock()
     elif name == "gil-held":
         threading.Thread(target=report_progress, daemon=True, name="progress").start()
         clean("a" * 60 + "!")
