@@ -61,6 +61,12 @@ def _formats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("allaboard.probe.adapters._jax.losses.FORMATS", ("<d",))
 
 
+@pytest.fixture(autouse=True)
+def _notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of other tests in this process say nothing here."""
+    monkeypatch.setattr(member.here, "notes", {})
+
+
 def _bad(results: list[Any], returned: Returned | None = None) -> tuple[int, int]:
     """How many in a row were not finite, and the step where that began; the first result is of step 1."""
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))

@@ -1,4 +1,4 @@
-"""What a signal handler raises inside a hook reaches the program, at whichever bytecode it came: on the real
+"""What a signal handler raises inside a hook reaches the program, wherever it came: on the real
 PyTorch, in a group of one, with the hot path in C and in Python."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from allaboard.probe.signal_errors import reraise_from_handler
 from probed import Program
 
 CODE = """
-import json, signal, sys
+import dis, json, signal, sys
 import torch, torch.distributed as dist
 import _allaboard_probe.member as m
 from torch.utils.data import DataLoader, TensorDataset
@@ -33,8 +33,9 @@ def handler(number, frame):
 signal.signal(signal.SIGALRM, handler)
 
 def interrupted_at(turn, work):
-    '''True if the work was interrupted at this bytecode of the probe; None if it has fewer.'''
-    left = [turn]
+    '''True if the work was interrupted there; None if handlers might run at fewer places of the probe in it:
+    after each call, and where a function or a turn of a loop begins.'''
+    left, before = [turn], {}
     def trace(frame, event, argument):
         if not frame.f_code.co_filename.startswith(HOME):
             return None
@@ -42,7 +43,9 @@ def interrupted_at(turn, work):
         return each
     def each(frame, event, argument):
         if event == "opcode":
-            left[0] -= 1
+            last = before.get(frame, "")
+            before[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            left[0] -= last.startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
             if left[0] == 0:
                 sys.settrace(None)
                 signal.raise_signal(signal.SIGALRM)
@@ -69,7 +72,7 @@ def step():
     optimizer.step()
 
 def batches():
-    list(DataLoader(TensorDataset(rows), batch_size=4))
+    list(DataLoader(TensorDataset(rows[:2])))
 
 def evaluation():
     model.eval()
@@ -77,17 +80,25 @@ def evaluation():
         model(rows)
     model.train()
 
+def is_left_inside():
+    box = m.here.box
+    slot = box.slot()
+    return slot.depth != 0 or box.longs[slot.index + 3] != 0
+
 told = {}
 for work in (collective, step, batches, evaluation):
-    for _ in range(3):
+    at, turns, lost, stuck = 1, 0, 0, 0
+    while True:
         work()
-    at, turns, lost = 1, 0, 0
-    while (seen := interrupted_at(at, work)) is not None:
+        work()  # until it takes the way of nearly every call
+        seen = interrupted_at(at, work)
+        if seen is None:
+            break
         turns += 1
         lost += not seen
-        at += 1 if at < 12 else 29  # no divisor of a loop's length, so that each place has its turn
-    work()
-    told[work.__name__] = [turns, lost]
+        stuck += is_left_inside()
+        at += 1
+    told[work.__name__] = [turns, lost, stuck]
 print(json.dumps(told))
 """
 
@@ -99,8 +110,10 @@ def test_the_program_gets_it_whenever_it_comes(program: Program, pure: str) -> N
     ended = program.run(CODE)
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
-    assert {name: lost for name, (_, lost) in told.items()} == dict.fromkeys(told, 0)
-    assert min(turns for turns, _ in told.values()) > 3, told
+    assert min(turns for turns, _, _ in told.values()) > 3, told
+    assert {name: lost for name, (_, lost, _) in told.items()} == dict.fromkeys(told, 0)
+    # It would be seen in that operation for ever.
+    assert {name: stuck for name, (_, _, stuck) in told.items()} == dict.fromkeys(told, 0)
 
 
 ENDS = """

@@ -313,7 +313,8 @@ static PyObject *Slot_leave(PyObject *self, PyObject *Py_UNUSED(name))
     Slot *slot = (Slot *)self;
     if (!is_within(slot, slot->index, OP_LAST + 1, 8))
         return wrong_arguments();
-    if (--slot->depth == 0)
+    /* Else it was not entered: a signal's handler raised before. */
+    if (slot->depth > 0 && --slot->depth == 0)
         leave_slot(slot);
     Py_RETURN_NONE;
 }

@@ -112,11 +112,15 @@ class SlotFields:
         self._longs, self._doubles, _ = typed_views(map_)
 
     def enter(self, name: bytes, group: int = 0, number: int = 0, now: float = 0.0) -> None:
-        """Enter an operation, the ``number``-th of this group (1..., 0 for none)."""
+        """Enter an operation, the ``number``-th of this group (1..., 0 for none).
+
+        Called within the ``try`` that leaves it again: a signal's handler may raise in the middle of this.
+        """
+        now = now or monotonic()
         self.depth += 1
         if self.depth == 1:
+            self.since = now
             self.count = n = self.count + 1
-            self.since = now = now or monotonic()
             longs, index = self._longs, self.index
             longs[index] = n
             if name is not self.name:
@@ -133,7 +137,9 @@ class SlotFields:
         self._map[at : at + NAME_BYTES] = name[:NAME_BYTES].ljust(NAME_BYTES, b"\0")
 
     def leave(self, name: bytes) -> None:
-        """Leave it again."""
+        """Leave it again; nothing if it was not entered."""
+        if not self.depth:
+            return
         self.depth -= 1
         if self.depth == 0:
             self.spent = spent = self.spent + monotonic() - self.since

@@ -50,8 +50,8 @@ def waiting(
                     error
                 )  # else the call itself says what is wrong with its arguments
         began_at = time.monotonic()
-        slot.enter(label, 0, 0, began_at)
         try:
+            slot.enter(label, 0, 0, began_at)
             return call(*args, **kwargs)
         finally:
             slot.leave(label)
@@ -144,8 +144,8 @@ def operation(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         slot = box.slot() if box is not None else None
         if slot is None:
             return call(*args, **kwargs)
-        slot.enter(label)
         try:
+            slot.enter(label)
             return call(*args, **kwargs)
         finally:
             slot.leave(label)

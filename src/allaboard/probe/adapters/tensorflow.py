@@ -90,10 +90,10 @@ def _hook_function(module: Any) -> None:
         label = labels.get(name)
         if label is None:
             label = labels[name] = ("tf.function %s" % name).encode()[:60]
-        slot.enter(label)
-        has_peers = slot.depth == 1 and slot.main and member.here.round > 0
+        has_peers = slot.depth == 0 and slot.main and member.here.round > 0
         began_at, worked = (monotonic(), process_time()) if has_peers else (0.0, 0.0)
         try:
+            slot.enter(label)
             result = call(self, *args, **kwargs)
         finally:
             slot.leave(label)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from ...blackbox import Box
+    from ...blackbox import Box, Slot
 
 MAX_FUNCTIONS = 1024
 """Functions that are told apart: a program that jits anew in every step must not fill the memory."""
@@ -140,8 +140,7 @@ class Steps:
             if jitted.calls <= FOLLOWED_CALLS + 1 and not member.here.steps_told:
                 self._follow(jitted, (args, kwargs), output)
             if member.here.steps_told:
-                slot.enter(jitted.label)
-                slot.leave(jitted.label)
+                _show(slot, jitted.label)
                 if self._step is None and jitted.calls > FOLLOWED_CALLS:
                     self._step = jitted  # which shows where the program makes its library's steps
                 if jitted is self._step:
@@ -154,8 +153,7 @@ class Steps:
                 self._returned.add_result(box, jitted, box.steps, output)
             else:
                 self._consider_as_step(jitted)
-                slot.enter(jitted.label)
-                slot.leave(jitted.label)
+                _show(slot, jitted.label)
         except Exception as error:
             reraise_from_handler(error)
             # This runs inside the program's call: whatever is wrong with us is not raised there.
@@ -288,6 +286,14 @@ def _hide_from_messages() -> None:
             pass
 
 
+def _show(slot: Slot, label: bytes) -> None:
+    """Show the thread inside a function and out of it again."""
+    try:
+        slot.enter(label)
+    finally:
+        slot.leave(label)
+
+
 def api(module: Any) -> None:
     """Hook `jax._src.api`."""
     state = getattr(module, "_post_hook_state", None)
@@ -318,8 +324,8 @@ def slow(module: Any) -> None:
         if slot is None or label is None or not slot.main or arrays.staged(core):
             return call(p, flat, fun, args, kwargs)
         _steps[0].begin(fun, (args, kwargs))
-        slot.enter(label)
         try:
+            slot.enter(label)
             result = call(p, flat, fun, args, kwargs)
         finally:
             slot.leave(label)

@@ -71,8 +71,8 @@ def _timed_wait(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
         has_peers = member.here.round > 0
         began_at, worked = monotonic(), process_time() if has_peers else 0.0
-        slot.enter(label, 0, 0, began_at)
         try:
+            slot.enter(label, 0, 0, began_at)
             return call(*args, **kwargs)
         finally:
             slot.leave(label)

@@ -37,8 +37,8 @@ def _hook_session(module: Any) -> None:
         slot = box.slot() if box is not None else None
         if slot is None:
             return call(self, *args, **kwargs)
-        slot.enter(b"Session.run")
         try:
+            slot.enter(b"Session.run")
             result = call(self, *args, **kwargs)
         finally:
             slot.leave(b"Session.run")

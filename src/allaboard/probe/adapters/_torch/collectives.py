@@ -351,20 +351,22 @@ def recorded(
                     group.busy = True
         # The call is missing in the order of a group, and it is not known in which.
         except Exception as error:
+            if group is not None:
+                group.busy = False
             group = None
             recorder.spoil()
             reraise_from_handler(error)
-        slot.depth = 1
-        slot.count = count = slot.count + 1
         at = slot.index
-        longs[at] = count
-        if slot.name is not label:
-            slot.rename(label)
-        doubles[at + 1] = now
-        longs[at + 3] = 1 if group is None else 1 + group.index
-        longs[at + 4] = number
-        longs[at + OP_LAST] = count
         try:
+            slot.depth = 1
+            slot.count = count = slot.count + 1
+            longs[at] = count
+            if slot.name is not label:
+                slot.rename(label)
+            doubles[at + 1] = now
+            longs[at + 3] = 1 if group is None else 1 + group.index
+            longs[at + 4] = number
+            longs[at + OP_LAST] = count
             result = call(*args, **kwargs)
             if result is not None:
                 recorder.returned(result)
@@ -375,13 +377,14 @@ def recorded(
                 group.unordered(group.number + 1)
             raise
         finally:
+            # These first, before any call, after which a signal's handler might run.
+            slot.depth = 0
+            longs[at + 3] = 0
             if group is not None:
                 group.busy = False
-            slot.depth = 0
             lasted = monotonic() - now
             slot.spent = spent = slot.spent + lasted
             doubles[at + 2] = spent
-            longs[at + 3] = 0
             if slot.main:
                 box.sync += lasted
 

@@ -114,9 +114,9 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
             reraise_from_handler(error)
         if group is None:
             return call(*args, **kwargs)
-        slot.enter(_LABEL, group.index, group.number, now)
         worked = thread_time()
         try:
+            slot.enter(_LABEL, group.index, group.number, now)
             return call(*args, **kwargs)
         except BaseException:
             group.unordered(group.number + 1)
