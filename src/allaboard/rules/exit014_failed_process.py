@@ -29,10 +29,9 @@ FAILED_PROCESS_NOTE = "process failed"
 def check(view: JobView) -> Iterator[Claim]:
     if not view.ended or order_failures(view).root_failures:
         return
-    members = {m.who.pid for m in view.members}
     for member in view.members:
         failed = _failed_process(member)
-        if failed is not None and failed[0] not in members:
+        if failed is not None:
             yield _claim(member, *failed)
 
 
@@ -47,8 +46,9 @@ def _failed_process(member: Member) -> tuple[int, int] | None:
 
 
 def _claim(member: Member, pid: int, code: int) -> Claim:
+    subject = "the script" if member.launcher else member.who.name
     return Claim(
-        summary=f"{member.who.name} exited with code 0, but a process that it had started (pid {pid}) had "
+        summary=f"{subject} exited with code 0, but a process that it had started (pid {pid}) had "
         f"failed with exit code {code}",
         who=(member.who,),
         evidence=(Evidence(f"exit code {code} of pid {pid}", "wait status"),),
@@ -73,6 +73,15 @@ RULE = Rule(
             "worker 0 exited with code 0, but a process that it had started (pid 4711) had failed with exit "
             "code 1",
         ),
+        "the process was about to become a rank, and is known, too": (
+            sample_job(
+                ended_member(0, code=0, member=_FAILED | {"launcher": True}),
+                ended_member(1, code=None),
+                ended=True,
+            ),
+            "the script exited with code 0, but a process that it had started (pid 4711) had failed with "
+            "exit code 1",
+        ),
     },
     silent_on={
         "another process was started in its place": sample_job(
@@ -89,5 +98,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    unstaged="tests/probe/test_child_processes.py starts a process of multiprocessing that fails",
+    unstaged="tests/zoo/test_failed_process.py runs a script one of whose processes fails",
 )

@@ -1,0 +1,47 @@
+"""`allaboard run` of a script that does not look how the processes ended that it had started."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
+)
+SCRIPT = """import torch.multiprocessing as mp
+def actor(name):
+    {"cartpole": 1}[name]
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    actors = [context.Process(target=actor, args=(name,)) for name in ("cartpole", "NAME")]
+    for a in actors: a.start()
+    for a in actors: a.join()
+"""
+
+
+@pytest.mark.parametrize(("name", "rules"), [("pong", ["EXIT014"]), ("cartpole", [])])
+def test_a_process_that_failed_is_reported_though_its_script_exits_with_0(
+    tmp_path: Path, name: str, rules: list[str]
+) -> None:
+    script = tmp_path / "actors.py"
+    script.write_text(SCRIPT.replace("NAME", name))
+    run_dir = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "allaboard", "run", "--run-dir", str(run_dir), "--",
+         sys.executable, str(script)],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads((run_dir / "report.json").read_text())
+    assert [f["rule"] for f in report["findings"]] == rules
