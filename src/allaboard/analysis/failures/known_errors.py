@@ -14,6 +14,7 @@ from allaboard.analysis.failures.mistakes.refused_index import refused_index
 from allaboard.analysis.failures.mistakes.storage_mistakes import STORAGE_MISTAKES
 from allaboard.analysis.failures.mistakes.tensorflow_mistakes import TENSORFLOW_MISTAKES
 from allaboard.analysis.failures.mistakes.torch_mistakes import TORCH_MISTAKES
+from allaboard.analysis.identity_cache import cached_by_identity
 from allaboard.facts import Raised
 from allaboard.late_pattern import compile_late
 
@@ -199,6 +200,8 @@ def remedy_of_last_line(line: str) -> Remedy | None:
     return known_remedy(Raised(type="SystemExit", message=line, raised_at=0.0))
 
 
+# Readers, rules and policy ask about one exception many times, each time more than a hundred patterns.
+@cached_by_identity(max_entries=64)
 def known_remedy(error: Raised) -> Remedy | None:
     """Return the cause of this exception ("" if its message says it) and what to do; None if it is not
     known."""
