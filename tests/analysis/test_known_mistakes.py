@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -160,18 +162,44 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("code", "cause"), REAL, ids=lambda text: text[:30])
-def test_what_pytorch_raises_today_is_known(code: str, cause: str) -> None:
-    indented = code.replace("\n", "\n ")
-    script = f"{DDP}\ntry:\n {indented}\nexcept Exception as e:\n print(e)\n"
-    environment = {"PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
+# PyTorch and what its first DDP model imports take seconds to load: each case is a fork of one process.
+ONE_AFTER_ANOTHER = """
+import json, os, sys
+import torch, torch._dynamo, torch.distributed, torch.nn.parallel
+for name, code in json.load(sys.stdin).items():
+    if not os.fork():
+        out = os.open(name, os.O_WRONLY | os.O_CREAT)
+        try:
+            exec(code, {})
+        except Exception as e:
+            os.write(out, str(e).encode())
+        os._exit(0)
+    os.wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def raised_today(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What each of the programs raises, by its text; "" for nothing."""
+    folder = tmp_path_factory.mktemp("raised")
+    programs = {str(folder / str(n)): DDP + code for n, (code, _) in enumerate(REAL)}
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ONE_AFTER_ANOTHER],
+        input=json.dumps(programs),
         text=True,
         timeout=120,
-        env=environment,
+        env={"PATH": "/usr/bin:/bin"},
+        check=True,
     )
-    remedy = known_remedy(raised(done.stdout.strip()))
-    assert remedy is not None, done
+    return {
+        code: Path(name).read_text().strip() for (code, _), name in zip(REAL, programs, strict=True)
+    }
+
+
+@pytest.mark.parametrize(("code", "cause"), REAL, ids=lambda text: text[:30])
+def test_what_pytorch_raises_today_is_known(
+    code: str, cause: str, raised_today: dict[str, str]
+) -> None:
+    remedy = known_remedy(raised(raised_today[code]))
+    assert remedy is not None, raised_today[code]
     assert cause in remedy.cause
