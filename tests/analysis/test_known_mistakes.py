@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from allaboard.analysis.failures.known_errors import known_remedy
@@ -16,6 +11,7 @@ from allaboard.analysis.failures.mistakes.storage_mistakes import STORAGE_MISTAK
 from allaboard.analysis.failures.mistakes.tensorflow_mistakes import TENSORFLOW_MISTAKES
 from allaboard.analysis.failures.mistakes.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Frame, Raised
+from forked_programs import raised_by
 
 MISTAKES = (
     *STORAGE_MISTAKES,
@@ -162,44 +158,21 @@ REAL = [
 ]
 
 
-# PyTorch and what its first DDP model imports take seconds to load: each case is a fork of one process.
-ONE_AFTER_ANOTHER = """
-import json, os, sys
-import torch, torch._dynamo, torch.distributed, torch.nn.parallel
-for name, code in json.load(sys.stdin).items():
-    if not os.fork():
-        out = os.open(name, os.O_WRONLY | os.O_CREAT)
-        try:
-            exec(code, {})
-        except Exception as e:
-            os.write(out, str(e).encode())
-        os._exit(0)
-    os.wait()
-"""
+PRELOAD = "import torch, torch._dynamo, torch.distributed, torch.nn.parallel"
+"""With what the first model of DDP imports."""
 
 
 @pytest.fixture(scope="module")
 def raised_today(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each of the programs raises, by its text; "" for nothing."""
-    folder = tmp_path_factory.mktemp("raised")
-    programs = {str(folder / str(n)): DDP + code for n, (code, _) in enumerate(REAL)}
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ONE_AFTER_ANOTHER],
-        input=json.dumps(programs),
-        text=True,
-        timeout=120,
-        env={"PATH": "/usr/bin:/bin"},
-        check=True,
-    )
-    return {
-        code: Path(name).read_text().strip() for (code, _), name in zip(REAL, programs, strict=True)
-    }
+    programs = [DDP + code for code, _ in REAL]
+    return raised_by(tmp_path_factory.mktemp("raised"), PRELOAD, programs)
 
 
 @pytest.mark.parametrize(("code", "cause"), REAL, ids=lambda text: text[:30])
 def test_what_pytorch_raises_today_is_known(
     code: str, cause: str, raised_today: dict[str, str]
 ) -> None:
-    remedy = known_remedy(raised(raised_today[code]))
-    assert remedy is not None, raised_today[code]
+    remedy = known_remedy(raised(raised_today[DDP + code]))
+    assert remedy is not None, raised_today[DDP + code]
     assert cause in remedy.cause
