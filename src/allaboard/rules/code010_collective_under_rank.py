@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import CallGraph, call_graph_of
 from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     FRAMEWORK_WORDS,
@@ -39,7 +39,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not any(top in facts.source for top in FRAMEWORK_WORDS):
         return
     script = read_script(facts)
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     for guarded_call in find_guarded_calls(script, reach):
         yield _claim(script, guarded_call)
     yield from _in_functions_of_one_rank(script, reach)

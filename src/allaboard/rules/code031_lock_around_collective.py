@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import call_graph_of
 from allaboard.formats.python.collective_calls import COLLECTIVE_CALLS, JOINT_CONSTRUCTORS
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script, read_script
@@ -53,7 +53,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _meeting_calls(script: Script) -> Iterator[ast.Call]:
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     for name, call in script.calls:
         steps = isinstance(call.func, ast.Attribute) and call.func.attr in _STEP_CALLS
         entered = reach.certain_calls(call, COLLECTIVE_CALLS - JOINT_CONSTRUCTORS)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import CallGraph, call_graph_of
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
 from allaboard.formats.python.script_ast import Script, read_script
@@ -45,7 +45,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not any(marker in facts.source for marker in _WORDS):
         return
     script = read_script(facts)
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     models = WrappedModels(script)
     for _, call in script.calls:
         condition = script.rank_condition(call)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES, is_limited_to_group
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
 
 _RECEIVE = "torch.distributed.recv"
@@ -28,6 +29,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "torch.distributed" not in facts.source and "torch import distributed" not in facts.source:
         return
     script = read_script(facts)
+    yield from _ring(script)
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.If) or not node.orelse or not script.depends_on_rank(node.test):
             continue
@@ -36,6 +38,34 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         calls = _calls(script, node.body), _calls(script, node.orelse)
         if all(calls) and not any(c is None for c in calls):
             yield from _compare(script, node, calls[0] or [], calls[1] or [])
+
+
+def _ring(script: Script) -> Iterator[Claim]:
+    """Report a ring in which every rank receives from its neighbour before it sends."""
+    receives = [(n, c) for n, c in script.calls if n in (_RECEIVE, *_SENDS)]
+    for number, (name, call) in enumerate(receives):
+        source = call_argument(call, "src", 1)
+        if name != _RECEIVE or source is None or script.rank_condition(call) is not None:
+            continue
+        function = script.enclosing_function(call)
+        peer = resolve(script, source)
+        is_wrapped = isinstance(peer, ast.BinOp) and isinstance(peer.op, ast.Mod)
+        sends = [c for n, c in receives if n in _SENDS[:3]]
+        after = [c for _, c in receives[number + 1 :] if c in sends]
+        if not is_wrapped or len(sends) != len(after) or not after:
+            continue
+        if script.enclosing_function(after[0]) is function and not any(
+            isinstance(a, ast.If) for a in script.ancestors(call) if a is not function
+        ):
+            yield Claim(
+                summary=f"every rank receives from {ast.unparse(source)} before it sends: nobody sends until "
+                "it has received",
+                evidence=(script.evidence_for(call), script.evidence_for(after[0])),
+                fix="dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)])   # both at once",
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
+            return
 
 
 def _calls(script: Script, block: list[ast.stmt]) -> list[tuple[str, ast.Call]] | None:
@@ -140,12 +170,20 @@ _SENT = (
     _HEAD + "    dist.send(y, dst=1)\n    dist.recv(x, src=1)\nelse:\n    dist.send(y, dst=0)\n"
     "    dist.recv(x, src=0)\n"
 )
+_RING = (
+    "import torch.distributed as dist\nrank, world = dist.get_rank(), dist.get_world_size()\n"
+    "dist.recv(x, src=(rank - 1) % world)\ndist.send(y, dst=(rank + 1) % world)\n"
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "every rank of a ring receives before it sends": (
+            ScriptFacts(source=_RING),
+            "every rank receives from (rank - 1) % world before it sends: nobody sends until it has received",
+        ),
         "both branches send before they receive": (
             ScriptFacts(source=_SENT),
             "where dist.get_rank() == 0 and where not, both branches send first: nobody receives until it "
@@ -163,6 +201,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "every rank of a ring starts to send before it receives": ScriptFacts(
+            source=_RING.replace(
+                "dist.recv", "work = dist.isend(y, dst=(rank + 1) % world)\ndist.recv"
+            )
+        ),
+        "a chain, whose first rank does not receive": ScriptFacts(
+            source=_RING.replace("dist.recv", "if rank > 0:\n    dist.recv")
+        ),
         "both branches send to the next rank and receive from the one before": ScriptFacts(
             source=_SENT.replace("src=0", "src=2").replace("src=1", "src=3")
         ),

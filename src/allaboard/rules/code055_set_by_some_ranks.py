@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import call_graph_of
 from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS
 from allaboard.formats.python.rank_conditions import differs_between_ranks
 from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
@@ -35,7 +35,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if facts.is_notebook or not any(word in facts.source for word in FRAMEWORK_WORDS):
         return
     script = read_script(facts)
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     for condition in [n for n in script.parents if isinstance(n, ast.If)]:
         if (
             condition.orelse

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import CallGraph, call_graph_of
 from allaboard.formats.python.collective_calls import COLLECTIVE_CALLS, FRAMEWORK_WORDS
 from allaboard.formats.python.rank_conditions import differs_between_ranks
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -37,7 +37,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     ):
         return
     script = read_script(facts)
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     for name, save in script.calls:
         if name not in _SAVES:
             continue

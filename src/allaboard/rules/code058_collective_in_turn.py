@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import CallGraph, call_graph_of
 from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     enters_collective,
@@ -45,7 +45,7 @@ def _in_turn(facts: ScriptFacts) -> Iterator[Claim]:
     if "_first" not in facts.source:
         return
     script = read_script(facts)
-    reach = CallGraph(script)
+    reach = call_graph_of(script)
     for block in [n for n in script.parents if isinstance(n, ast.With)]:
         context = next(filter(None, map(_context_name, block.items)), "")
         calls = [n for s in block.body for n in ast.walk(s) if isinstance(n, ast.Call)]

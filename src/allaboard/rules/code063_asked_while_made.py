@@ -19,7 +19,7 @@ from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS
 from allaboard.formats.python.rank_conditions import is_on_both_ways
 from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.steps.joint_steps import JointSteps
+from allaboard.formats.python.steps.joint_steps import joint_steps_of
 
 _ASKS = ("exists", "isfile", "isdir", "is_file", "is_dir")
 
@@ -30,7 +30,7 @@ def _asked_while_made(facts: ScriptFacts) -> Iterator[Claim]:
     ):
         return
     script = read_script(facts)
-    steps = JointSteps(script)
+    steps = joint_steps_of(script)
     for condition in [n for n in script.parents if isinstance(n, ast.If)]:
         if not _asks_for_absent_file(condition.test) or script.depends_on_rank(condition.test):
             continue

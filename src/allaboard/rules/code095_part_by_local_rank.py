@@ -18,19 +18,10 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.host_numbers import is_number_of_ranks, is_number_on_host
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _SAMPLERS = ("torch.utils.data.DistributedSampler", "datasets.distributed.split_dataset_by_node")
-_LOCAL = re.compile(
-    r"(?:int\()?(?:\w+\.)*(?:local_rank\(\)|get_local_rank\(\)|local_process_index)\)?"
-    r"|.*\[?\(?['\"](?:LOCAL_RANK|SLURM_LOCALID|OMPI_COMM_WORLD_LOCAL_RANK)['\"].*"
-)
-"""Matches the number of a process on its host."""
-_WORLD = re.compile(
-    r"(?:int\()?(?:hvd\.size\(\)|\w+\.(?:\w+\.)*get_world_size\(\)|get_world_size\(\)|jax\.process_count\(\))\)?"
-    r"|.*['\"](?:WORLD_SIZE|SLURM_NTASKS|OMPI_COMM_WORLD_SIZE)['\"].*"
-)
-"""Matches the number of ranks of the whole job."""
 _NOT_DATA = re.compile(
     r"(?i)(?<![a-z])(?:colou?rs?|palette|cores|cpus|devices|gpus|ports?|markers?)\b"
 )
@@ -48,7 +39,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     for node, count, index in _parts(script):
-        if not _is(script, index, _LOCAL) or not _is(script, count, _WORLD):
+        if not is_number_on_host(script, index) or not is_number_of_ranks(script, count):
             continue
         yield Claim(
             summary=f"this rank takes its part of the data by its number on the host, "
@@ -83,16 +74,24 @@ def _parts(script: Script) -> Iterator[tuple[ast.AST, ast.expr, ast.expr]]:
     for node in script.parents:
         if isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
             parent = script.parents[node]
-            if isinstance(parent, ast.Subscript) and _NOT_DATA.search(ast.unparse(parent.value)):
+            sliced = parent.value if isinstance(parent, ast.Subscript) else None
+            if sliced is not None and (
+                _NOT_DATA.search(ast.unparse(sliced)) or _is_range(script, sliced)
+            ):
                 continue
             yield node.lower, node.step, node.lower
 
 
-def _is(script: Script, node: ast.expr, pattern: re.Pattern[str]) -> bool:
+def _is_range(script: Script, node: ast.expr) -> bool:
+    """Return True for `range(8)[rank::4]`: numbers, of which nobody reads anything."""
     value = resolve(script, node)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "int":
-        value = resolve(script, value.args[0]) if value.args else value
-    return bool(pattern.fullmatch(ast.unparse(value)))
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "list" and value.args:
+        value = value.args[0]
+    return (
+        isinstance(value, ast.Call)
+        and ast.unparse(value.func) == "range"
+        and "len(" not in ast.unparse(value)
+    )
 
 
 def _global_rank(script: Script) -> str:
@@ -148,6 +147,9 @@ RULE = Rule(
         ),
         "a job whose ranks are those of one host": ScriptFacts(
             source=_SAMPLER + "dist.init_process_group(rank=local_rank, world_size=8)\n"
+        ),
+        "numbers that are no data are divided": ScriptFacts(
+            source=_SLICE.replace("names[", "range(64)[")
         ),
         "cores are divided": ScriptFacts(source=_SLICE.replace("names[", "cores[")),
         "a job of one host": ScriptFacts(source="nnodes = 1\n" + _SLICE),

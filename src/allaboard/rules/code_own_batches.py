@@ -8,20 +8,20 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.bindings import bindings_of
 from allaboard.formats.python.collective_calls import (
     FRAMEWORK_WORDS,
     HOROVOD_COLLECTIVES,
     SYNCED_LOGS,
 )
 from allaboard.formats.python.evaluation import resolve
-from allaboard.formats.python.rank_conditions import is_on_both_ways
-from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.steps.joint_steps import JointSteps
-from allaboard.formats.python.steps.own_data import AGREES, OwnData, may_be_agreed
+from allaboard.formats.python.steps.joint_steps import joint_steps_of
+from allaboard.formats.python.steps.own_values import OwnValues, carries_agreement
 
-_JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(|no_sync")
-"""Matches what lets ranks have different numbers of steps, or takes some steps out of the averaging."""
+_JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(")
+"""Matches what lets ranks have different numbers of steps."""
 _SIZE = re.compile(
     r"world|size|num_replicas|nprocs?\b|num_processes|process_count|n_?ranks|n_?gpus", re.I
 )
@@ -30,115 +30,6 @@ _EVENED_OUT = re.compile(r"(?<!:)//|%|\bpad|ceil|cycle\(|drop_last(?!\s*=\s*Fals
 """Matches what may give all ranks the same number of samples."""
 _SPLITS = ("array_split", "tensor_split", "split", "chunk")
 """Functions of NumPy and PyTorch whose parts may be of different sizes."""
-_RETRIED = ("StopIteration", "KeyboardInterrupt", "Empty", "TimeoutError")
-
-
-def _met_by_own_batch(facts: ScriptFacts) -> Iterator[Claim]:
-    if not any(w in facts.source for w in FRAMEWORK_WORDS) or _JOIN.search(facts.source):
-        return
-    script = read_script(facts)
-    steps, own = JointSteps(script), OwnData(script)
-    for node in list(script.parents):
-        if isinstance(node, ast.If) and own.asks_if_there_is_any(node.test):
-            if not may_be_agreed(script, node) and script.rank_condition(node) is None:
-                yield from _under_condition(script, steps, node)
-        elif isinstance(node, ast.ExceptHandler):
-            yield from _skipped_by_exception(script, steps, node)
-
-
-def _under_condition(script: Script, steps: JointSteps, condition: ast.If) -> Iterator[Claim]:
-    if leaves_block(condition.body) and not condition.orelse:
-        leaving = condition.body[-1]
-        entered = _entered_after(script, steps, condition, leaving)
-        if entered is not None:
-            yield _left_out(script, leaving, condition, *entered)
-        return
-    for block in (condition.body, condition.orelse):
-        entered = _first_entered(steps, block)
-        if entered is not None and not is_on_both_ways(
-            script, condition, lambda statement: steps.entered_by(statement) is not None
-        ):
-            yield _entered_by_some(script, condition, *entered)
-
-
-def _first_entered(steps: JointSteps, block: list[ast.stmt]) -> tuple[str, ast.Call] | None:
-    return next(filter(None, map(steps.entered_by, block)), None)
-
-
-def _entered_after(
-    script: Script, steps: JointSteps, place: ast.If | ast.Try, leaving: ast.stmt
-) -> tuple[str, ast.Call | None] | None:
-    """Return what the ranks that do not leave come to: in the same round of the loop, or in the function."""
-    if isinstance(leaving, ast.Continue):
-        loop = next(
-            (a for a in script.ancestors(place) if isinstance(a, (ast.For, ast.While))), None
-        )
-        if not isinstance(loop, ast.For):
-            return None
-        in_round = set(ast.walk(loop))
-        after = [s for s in script.statements_after(place) if s in in_round]
-        return _first_entered(steps, after)
-    if not isinstance(leaving, ast.Return):
-        return None
-    function = script.enclosing_function(place)
-    name = function.name if function is not None else ""
-    is_nothing = leaving.value is None or ast.unparse(leaving.value) == "None"
-    entered = _first_entered(steps, script.statements_after(place))
-    if entered is None and name == "training_step" and steps.is_lightning and is_nothing:
-        return "backward", None
-    return entered if name.endswith("_step") else None
-
-
-def _skipped_by_exception(
-    script: Script, steps: JointSteps, handler: ast.ExceptHandler
-) -> Iterator[Claim]:
-    """Report a handler that goes on with the next batch where the step's backward follows the `try`."""
-    block = script.parents[handler]
-    leaving = handler.body[-1]
-    if not isinstance(block, ast.Try) or not isinstance(leaving, ast.Continue):
-        return
-    caught = ast.unparse(handler.type) if handler.type is not None else ""
-    if any(name in caught for name in _RETRIED) or _first_entered(steps, block.body) is not None:
-        return
-    entered = _entered_after(script, steps, block, leaving)
-    if entered is not None and entered[0] == "backward" and not may_be_agreed(script, block):
-        yield _left_out(script, leaving, handler, *entered)
-
-
-def _left_out(
-    script: Script,
-    leaving: ast.stmt,
-    condition: ast.If | ast.ExceptHandler,
-    entered: str,
-    call: ast.Call | None,
-) -> Claim:
-    reason = "has nothing to work on" if isinstance(condition, ast.If) else "raises an exception"
-    line = f"the {entered} of line {call.lineno}" if call is not None else f"their {entered}"
-    evidence = [script.evidence_for(leaving), script.evidence_for(condition)]
-    if call is not None:
-        evidence.append(script.evidence_for(call))
-    return Claim(
-        summary=f"a rank whose own batch {reason} leaves out the step, and the others wait for it in {line}",
-        evidence=tuple(evidence),
-        fix="loss = 0 * sum(p.sum() for p in model.parameters())   # and go through the step on every rank"
-        if "backward" in entered
-        else "skip = torch.tensor(...); dist.all_reduce(skip)   # then leave it out on every rank",
-        severity=Severity.WARNING,
-        certainty=Certainty.LIKELY,
-        where=script.place_of(leaving),
-    )
-
-
-def _entered_by_some(script: Script, condition: ast.If, entered: str, call: ast.Call) -> Claim:
-    return Claim(
-        summary=f"{entered} is entered only by ranks whose own batch has something to work on: "
-        f"{script.reached_where(call, condition)}",
-        evidence=(script.evidence_for(call), script.evidence_for(condition)),
-        fix=f"{script.source_line(call)}   # on every rank, outside of the if of line {condition.lineno}",
-        severity=Severity.WARNING,
-        certainty=Certainty.LIKELY,
-        where=script.place_of(call),
-    )
 
 
 def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
@@ -146,7 +37,8 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
-    steps = JointSteps(script) if shards else None
+    steps = joint_steps_of(script) if shards else None
+    bindings = bindings_of(script)
     if "DistributedDataParallel" in facts.source and ".backward(" in facts.source:
         for assignment, loop in _counts_by_rank(script):
             yield Claim(
@@ -170,10 +62,9 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
         names = _derived_names(scope, statement)
         if names and any(_agrees_about(c, names) for _, c in script.calls):
             continue
-        for loop in [n for n in ast.walk(scope) if isinstance(n, ast.For)]:
-            texts = {ast.unparse(n) for n in ast.walk(loop.iter) if isinstance(n, ast.expr)}
-            entered = _first_entered(steps, loop.body)
-            if (loop is statement or texts & names) and entered is not None:
+        for loop in [n for n in script.parents if isinstance(n, ast.For)]:
+            entered = steps.first_entered(loop.body)
+            if entered is not None and bindings.comes_from(loop.iter, shard):
                 yield _uneven_claim(script, shard, loop, *entered)
                 return
 
@@ -288,7 +179,7 @@ def _derived_names(scope: ast.AST, assignment: ast.stmt) -> set[str]:
 
 def _agrees_about(call: ast.Call, names: set[str]) -> bool:
     """Return True if a call may make the ranks agree on something that is made of their shares."""
-    if not AGREES.search(ast.unparse(call.func).rpartition(".")[2]):
+    if not carries_agreement(ast.unparse(call.func)):
         return False
     return bool({ast.unparse(n) for n in ast.walk(call) if isinstance(n, ast.expr)} & names)
 
@@ -336,12 +227,14 @@ def _logged_by_own_name(facts: ScriptFacts) -> Iterator[Claim]:
     if "sync_dist" not in facts.source:
         return
     script = read_script(facts)
-    own = OwnData(script)
+    own = OwnValues(script, joint_steps_of(script))
     for name, call in script.calls:
         if name not in SYNCED_LOGS or not call.args or not _is_synced(call):
             continue
         parts = [n.value for n in ast.walk(call.args[0]) if isinstance(n, ast.FormattedValue)]
-        if isinstance(call.args[0], ast.JoinedStr) and any(map(own.is_of_batch, parts)):
+        if isinstance(call.args[0], ast.JoinedStr) and any(
+            own.kind(p) in ("batch", "loss") for p in parts
+        ):
             yield Claim(
                 summary="the name under which this is logged comes from the rank's own batch, and sync_dist "
                 "reduces each name over all ranks: with other names they wait for each other, or mix values",
@@ -366,25 +259,6 @@ _HEAD = (
     'dist.init_process_group("nccl")\nrank, world = dist.get_rank(), dist.get_world_size()\n'
     "model = DDP(net)\n"
 )
-_LOOP = (
-    _HEAD + "for i, (images, boxes) in enumerate(loader):\n    if TEST:\n        continue\n"
-    "    loss = model(images)\n    loss.backward()\n"
-)
-_INSIDE = (
-    _HEAD + "for batch in loader:\n    mask = batch['mask'] > 0\n    if mask.any():\n"
-    "        loss = model(batch['x'], mask)\n        loss.backward()\n    optimizer.step()\n"
-)
-_HANDLER = (
-    _HEAD + "for batch in loader:\n    try:\n        x = prepare(batch)\n    except ValueError:\n"
-    "        continue\n    model(x).sum().backward()\n"
-)
-_LIGHTNING = (
-    "import lightning as L\nimport torchmetrics\nclass M(L.LightningModule):\n"
-    "    def __init__(self):\n        self.f1 = torchmetrics.F1Score('binary')\n"
-    "    def validation_step(self, batch, i):\n        known = batch['y'] >= 0\n"
-    "        if known.sum() > 0:\n            CALL\n"
-    "trainer = L.Trainer(devices=4, strategy='ddp')\n"
-)
 _SHARE = (
     _HEAD + "mine = files[rank::world]\nfor name in mine:\n    loss = model(load(name))\n"
     "    loss.backward()\n"
@@ -405,10 +279,6 @@ _NAMED = (
     "        loss = self.net(batch['x'])\n        self.log(NAME, loss, sync_dist=True)\n"
     "        return loss\n"
 )
-_LEFT_OUT = (
-    "a rank whose own batch has nothing to work on leaves out the step, and the others wait for it "
-    "in "
-)
 _UNEVEN = (
     "the ranks' shares differ by one where their number is no multiple of the ranks': the last round of the "
     "loop of line 9 has some ranks alone in backward"
@@ -418,79 +288,6 @@ _NAMED_BY_RANK = (
 )
 
 RULES = {
-    "code059_met_by_own_batch": script_rule(
-        page="""A rank's own batch decides whether it meets the others.
-
-## Why it matters
-Under DDP, `backward` averages the gradients of all ranks and waits for them; so do collectives, `self.log(…,
-sync_dist=True)` and the `compute` of a metric. A batch without boxes, without a valid label or with a broken
-sample comes to one rank and not to the others. That rank leaves out the step; the others wait for it, or pair
-with its next one.
-
-## What to do
-Go through the step on every rank, with a loss that is zero and uses all parameters; or decide together:
-`dist.all_reduce(skip)`.
-""",
-        check=_met_by_own_batch,
-        fires_on={
-            "a batch without boxes is skipped": (
-                _LOOP.replace("TEST", "len(boxes) == 0"),
-                f"{_LEFT_OUT}the backward of line 12",
-            ),
-            "a batch that is None is skipped": (
-                _LOOP.replace("TEST", "images is None"),
-                f"{_LEFT_OUT}the backward of line 12",
-            ),
-            "forward and backward only if the batch's mask is not empty": (
-                _INSIDE,
-                "backward is entered only by ranks whose own batch has something to work on: mask.any()",
-            ),
-            "a batch whose preparation raises an exception is skipped": (
-                _HANDLER,
-                "a rank whose own batch raises an exception leaves out the step, and the others wait for it "
-                "in the backward of line 13",
-            ),
-            "a metric is computed only if the batch has known labels": (
-                _LIGHTNING.replace("CALL", "self.f1.compute()"),
-                "compute is entered only by ranks whose own batch has something to work on: known.sum() > 0",
-            ),
-            "a reduced value is logged only if the batch has known labels": (
-                _LIGHTNING.replace("CALL", "self.log('f1', 1.0, sync_dist=True)"),
-                "log is entered only by ranks whose own batch has something to work on: known.sum() > 0",
-            ),
-        },
-        silent_on={
-            "the first batch is skipped on all ranks": _LOOP.replace("TEST", "i == 0"),
-            "a smaller last batch is skipped, on all ranks": _LOOP.replace(
-                "TEST", "len(images) < 32"
-            ),
-            "the ranks add up their numbers of boxes before they decide": _LOOP.replace(
-                "    if TEST", "    n = sum_over_ranks(reduce(boxes))\n    if len(boxes) == 0"
-            ),
-            "a model that DDP does not wrap": _LOOP.replace("DDP(net)", "net").replace(
-                "TEST", "len(boxes) == 0"
-            ),
-            "the other branch runs a backward as well": _INSIDE.replace(
-                "    optimizer",
-                "    else:\n        (0 * model(batch['x'])).backward()\n    optimizer",
-            ),
-            "a loop in `with model.join()`": _INSIDE.replace(
-                "for batch", "with model.join():\n  for batch"
-            ),
-            "a condition without a backward in it": _INSIDE.replace(
-                "loss.backward()", "print(loss)"
-            ),
-            "an exception that ends the program": _HANDLER.replace(
-                "continue", "raise SystemExit(1)"
-            ),
-            "a value is logged without `sync_dist`": _LIGHTNING.replace(
-                "CALL", "self.log('f1', 1.0)"
-            ),
-            "the handler catches StopIteration alone": _HANDLER.replace(
-                "ValueError", "StopIteration"
-            ),
-        },
-    ),
     "code060_uneven_shards": script_rule(
         page="""The ranks take shares of different sizes, and meet in each round of the loop over them.
 

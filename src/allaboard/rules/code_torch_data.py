@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.collective_calls import FRAMEWORK_WORDS
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -18,16 +17,6 @@ _OWN_SEED = re.compile(r"\btime\.\w*time\w*\(|random\.\w+\(|os\.urandom|getpid")
 """Matches what each process computes for itself."""
 _SEEDED = re.compile(
     r"random\.seed\(|seed_everything|set_seed|setup_seed|seed_all|fix_seed|manual_seed"
-)
-_STOP = re.compile(r"early_?stop|should_stop|stop_training|patience", re.I)
-_ALONE = (
-    "each rank decides by its own share of the data when to stop: the first that leaves the loop lets the "
-    "others wait in their next step"
-)
-_AGREED = re.compile(r"check_trigger|gather|isnan|isfinite")
-"""Matches what may make the decision one of all ranks, or one that another rule judges."""
-_MEETS = re.compile(
-    r"all_reduce|all_gather|broadcast|\.reduce\(|\.gather\(|reduce_dict|reduce_tensor|synchroni[sz]e_"
 )
 
 
@@ -130,159 +119,6 @@ def _mentions(node: ast.expr, name: str) -> bool:
     )
 
 
-def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
-    yield from _stopped_by_one(facts)
-    yield from _left_by_own_loss(facts)
-    source = facts.source
-    if "DistributedDataParallel" not in source or not _STOP.search(source) or _MEETS.search(source):
-        return
-    script = read_script(facts)
-    # If all ranks validate on all of the data, they come to one decision.
-    if len(script.calls_of(_SAMPLER)) < 2 or script.uses_launching_library:
-        return
-    for node in ast.walk(script.tree):
-        if not isinstance(node, ast.Break):
-            continue
-        condition = script.parents.get(node)
-        if not isinstance(condition, ast.If) or not _STOP.search(ast.unparse(condition.test)):
-            continue
-        loop = next(
-            (a for a in script.ancestors(node) if isinstance(a, (ast.For, ast.While))), None
-        )
-        if loop is None or ".backward(" not in ast.unparse(loop):
-            continue
-        yield _lone_decision(script, condition, loop)
-        return
-
-
-def _left_by_own_loss(facts: ScriptFacts) -> Iterator[Claim]:
-    """Report a `break` out of the loop of the steps by the loss of the rank's own batch."""
-    source = facts.source
-    if ".item()" not in source or _MEETS.search(source) or _AGREED.search(source):
-        return
-    script = read_script(facts)
-    prepared = script.calls_of("accelerate.Accelerator().prepare")
-    if not prepared and not script.calls_of("torch.nn.parallel.DistributedDataParallel"):
-        return
-    for node in [n for n in script.parents if isinstance(n, ast.Break)]:
-        condition = script.parents.get(node)
-        loop = script.parents.get(condition) if isinstance(condition, ast.If) else None
-        if not isinstance(condition, ast.If) or not isinstance(loop, ast.For):
-            continue
-        if condition not in loop.body or script.rank_condition(node) is not None:
-            continue
-        steps = [s for s in loop.body if ".backward(" in ast.unparse(s)]
-        if steps and not isinstance(steps[0], ast.For) and _asks_own_loss(condition.test):
-            yield _lone_decision(script, condition, loop)
-            return
-
-
-def _lone_decision(script: Script, condition: ast.If, loop: ast.stmt) -> Claim:
-    """Return that a rank leaves the loop by a condition of its own."""
-    return Claim(
-        summary=_ALONE,
-        evidence=(script.evidence_for(condition), script.evidence_for(loop)),
-        fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
-        severity=Severity.WARNING,
-        certainty=Certainty.LIKELY,
-        where=script.place_of(condition),
-    )
-
-
-def _asks_own_loss(test: ast.expr) -> bool:
-    return isinstance(test, ast.Compare) and any(
-        isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr == "item"
-        and "loss" in ast.unparse(n.func.value).lower()
-        for n in ast.walk(test)
-    )
-
-
-_STOP_FIELDS = re.compile(r"(?:\w+\.)*(?:should_stop|should_training_stop|stop_training)")
-"""Matches the attributes by which a trainer of Lightning, transformers or Keras is told to stop."""
-_FLAG = re.compile(r"\w*(?:stop|done|finished|quit|terminate|abort|converged)\w*", re.I)
-
-
-def _stopped_by_one(facts: ScriptFacts) -> Iterator[Claim]:
-    """Report a flag that ends the training, and that some ranks set for themselves alone."""
-    if not any(w in facts.source for w in FRAMEWORK_WORDS):
-        return
-    script = read_script(facts)
-    for node in [n for n in script.parents if isinstance(n, (ast.Assign, ast.Break))]:
-        condition = script.rank_condition(node)
-        if condition is None or condition.orelse or script.is_after(node, condition):
-            continue
-        ended = _ended_by(script, node)
-        if ended is None or _may_be_shared(script, node):
-            continue
-        flag = "leaves the loop" if isinstance(node, ast.Break) else f"sets {ended}"
-        yield Claim(
-            summary=f"only the rank that comes here {flag}: the others go on training, and wait for it in "
-            "their next step",
-            evidence=(script.evidence_for(node), script.evidence_for(condition)),
-            fix="dist.broadcast(stop, src=0)   # the decision, on all ranks, before any of them stops",
-            severity=Severity.WARNING,
-            certainty=Certainty.LIKELY,
-            where=script.place_of(node),
-        )
-        return
-
-
-def _ended_by(script: Script, node: ast.Assign | ast.Break) -> str | None:
-    """Return the flag by which a statement ends the training on its own rank, "" for a `break`; None if it
-    does not."""
-    if isinstance(node, ast.Break):
-        loop = next(
-            (a for a in script.ancestors(node) if isinstance(a, (ast.For, ast.While))), None
-        )
-        is_inside = loop is not None and script.rank_condition(node) in set(ast.walk(loop))
-        return "" if loop is not None and is_inside and _trains(script, loop) else None
-    target = ast.unparse(node.targets[0])
-    if not isinstance(node.value, ast.Constant) or node.value.value is not True:
-        return None
-    if _STOP_FIELDS.fullmatch(target) and "." in target:
-        return target
-    if not _FLAG.fullmatch(target):
-        return None
-    for condition in [n for n in script.parents if isinstance(n, ast.If)]:
-        loop = next(
-            (a for a in script.ancestors(condition) if isinstance(a, (ast.For, ast.While))), None
-        )
-        if (
-            ast.unparse(condition.test) == target
-            and isinstance(condition.body[-1], ast.Break)
-            and script.rank_condition(condition.body[-1]) is None
-            and script.enclosing_function(condition) is script.enclosing_function(node)
-            and loop is not None
-            and _trains(script, loop)
-        ):
-            return target
-    return None
-
-
-def _trains(script: Script, loop: ast.For | ast.While) -> bool:
-    """Return True if each round of a loop does something that all ranks have to do together."""
-    return any(
-        isinstance(n, ast.Call)
-        and ast.unparse(n.func).rpartition(".")[2] in ("backward", "all_reduce", "barrier")
-        and script.rank_condition(n) is None
-        for n in ast.walk(loop)
-    )
-
-
-def _may_be_shared(script: Script, node: ast.AST) -> bool:
-    """Return True if a call of the function may let the ranks agree on the decision."""
-    scope: ast.AST = script.enclosing_function(node) or script.tree
-    names = (
-        ast.unparse(n.func).rpartition(".")[2] for n in ast.walk(scope) if isinstance(n, ast.Call)
-    )
-    return any(_SHARES.search(name) for name in names)
-
-
-_SHARES = re.compile(
-    r"broadcast|bcast|all_?reduce|all_?gather|reduce_boolean|sync_stop|agree", re.I
-)
 _HEAD = (
     "import random\nimport time\nimport torch\nimport torch.distributed as dist\n"
     "from torch.nn.parallel import DistributedDataParallel\n"
@@ -292,23 +128,6 @@ _HEAD = (
 _RESUME = (
     _HEAD
     + "c = torch.load('m.pt')\nmodel.load_state_dict(c['model'])\ntorch.save(model, f'm{rank}.pt')\n"
-)
-_OWN_LOSS = (
-    _HEAD + "model = DistributedDataParallel(net)\nfor x in data:\n    loss = model(x).sum()\n"
-    "    loss.backward()\n    if loss.item() < 0.1:\n        break\n"
-)
-_LOOP = (
-    _HEAD + "a, b = DistributedSampler(train), DistributedSampler(test)\nfor epoch in range(9):\n"
-    "    loss.backward()\n    stop(validate(b))\n    if stop.early_stop:\n        break\n"
-)
-_CALLBACK = (
-    "import lightning as L\nclass C(L.Callback):\n"
-    "    def on_train_batch_end(self, trainer, module, outputs, batch, i):\n"
-    "        if trainer.is_global_zero and asked():\n            trainer.should_stop = True\n"
-)
-_BREAK = (
-    _HEAD + "for epoch in range(9):\n    loss.backward()\n    if rank == 0 and good(validate()):\n"
-    "        ACT\n"
 )
 _ORDER = (
     ", and the DistributedSampler splits an order that all ranks must share: they train on some samples "
@@ -389,73 +208,6 @@ host then has a context and a copy there, and GPU 0 runs out of memory, although
                 "load_state_dict", "train_on"
             ),
             "only rank 0 loads the checkpoint": _RESUME.replace("c = ", "if rank == 0: c = "),
-        },
-    ),
-    "code053_stops_alone": script_rule(
-        page="""Each rank decides by itself when to stop.
-
-## Why it matters
-Each rank validates on its own share of the data, so its loss differs from the others'. The first rank whose
-patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout.
-The same happens if only rank 0 sets `trainer.should_stop`, or breaks out of the loop.
-
-## What to do
-Reduce the value over all ranks before the decision, or let rank 0 decide and broadcast it.
-""",
-        check=_stops_alone,
-        fires_on={
-            "the loop ends when the loss of the rank's own batch is small": (_OWN_LOSS, _ALONE),
-            "each rank stops early by its own share of the validation data": (
-                _LOOP,
-                "each rank decides by its own share of the data when to stop: the first that leaves the loop "
-                "lets the others wait in their next step",
-            ),
-            "only rank 0 sets `trainer.should_stop` in Lightning": (
-                _CALLBACK,
-                "only the rank that comes here sets trainer.should_stop: the others go on training, and wait "
-                "for it in their next step",
-            ),
-            "only rank 0 breaks out of the loop": (
-                _BREAK.replace("ACT", "break"),
-                "only the rank that comes here leaves the loop: the others go on training, and wait for it "
-                "in their next step",
-            ),
-            "only rank 0 sets the flag that ends the loop": (
-                _BREAK.replace("ACT", "stop = True") + "    if stop:\n        break\n",
-                "only the rank that comes here sets stop: the others go on training, and wait for it in "
-                "their next step",
-            ),
-        },
-        silent_on={
-            "the loop ends when the averaged loss is small": _OWN_LOSS.replace(
-                "    if", "    dist.all_reduce(loss)\n    if"
-            ),
-            "the loop ends after a number of steps": _OWN_LOSS.replace(
-                "loss.item() < 0.1", "step > 9"
-            ),
-            "the loop trains a model without DDP": _OWN_LOSS.replace(
-                "DistributedDataParallel(net)", "net"
-            ),
-            "Lightning broadcasts `trainer.should_stop` to all ranks": _CALLBACK
-            + "        trainer.should_stop = trainer.strategy.broadcast(trainer.should_stop)\n",
-            "rank 0 broadcasts the flag that ends the loop": _BREAK.replace("ACT", "stop = True")
-            + "    dist.broadcast(stop, 0)\n    if stop:\n        break\n",
-            "only rank 0 runs the loop": _BREAK.replace("    if rank == 0 and", "    if")
-            .replace("for epoch", "if rank == 0:\n  for epoch")
-            .replace("ACT", "break"),
-            "a flag of rank 0 that does not end the loop": _BREAK.replace("ACT", "stop = True"),
-            "a loop without a training step": _BREAK.replace("    loss.backward()\n", "").replace(
-                "ACT", "break"
-            ),
-            "the ranks reduce the value that decides": _LOOP.replace(
-                "    if", "    dist.all_reduce(stop.value)\n    if"
-            ),
-            "all ranks validate on all of the validation data": _LOOP.replace(
-                ", DistributedSampler(test)", ", test"
-            ),
-            "the loop does not end by early stopping": _LOOP.replace(
-                "early_stop", "finished"
-            ).replace("stop(", "note("),
         },
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Set
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
@@ -230,3 +230,9 @@ def _may_leave(statement: ast.stmt) -> bool:
     ):
         return any(_may_leave(s) for s in statement.orelse)
     return any(isinstance(n, (ast.Return, ast.Raise)) for n in ast.walk(statement))
+
+
+@lru_cache(maxsize=4)
+def call_graph_of(script: Script) -> CallGraph:
+    """Return the script's functions and calls, read once for all rules."""
+    return CallGraph(script)

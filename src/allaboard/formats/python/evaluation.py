@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from allaboard.formats.python.constants import UNKNOWN
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.rank_dataflow import is_entry
 from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 12
@@ -36,7 +37,7 @@ def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
     node itself."""
     for _ in range(depth):
         bound = None
-        if isinstance(node, ast.Name) or _is_own_attribute(node):
+        if isinstance(node, ast.Name) or _is_own_attribute(node) or _is_entry(node):
             bound = script.ranks.sole_value(node)
         if bound is None and isinstance(node, ast.Name):
             bound = passed_value(script, node)
@@ -123,6 +124,10 @@ def _entry(script: Script, node: ast.Subscript | ast.Attribute, depth: int) -> a
         and s.value is not None
     ]
     return values[0] if len(values) == 1 else None
+
+
+def _is_entry(node: ast.expr) -> TypeGuard[ast.Subscript]:
+    return is_entry(node)
 
 
 def _is_own_attribute(node: ast.expr) -> TypeGuard[ast.Attribute]:

@@ -57,15 +57,15 @@ class RankDataflow:
             return any(self.depends_on_rank(part) for part in test.values)
         return self.rank_kind(test) in ("number", "truth")
 
-    def sole_value(self, node: ast.Name | ast.Attribute) -> ast.expr | None:
+    def sole_value(self, node: ast.Name | ast.Attribute | ast.Subscript) -> ast.expr | None:
         """Return the expression that a variable is bound to; None if it has several, or is a parameter."""
         values = self.bound_values(node)
         return values[0] if len(values) == 1 else None
 
-    def bound_values(self, node: ast.Name | ast.Attribute) -> list[ast.expr | None]:
+    def bound_values(self, node: ast.Name | ast.Attribute | ast.Subscript) -> list[ast.expr | None]:
         """Return what a variable is bound to in the innermost scope that binds it; None for what is not an
         expression of the script, as a parameter. An attribute (``self.data``) is one variable everywhere."""
-        if isinstance(node, ast.Attribute):
+        if not isinstance(node, ast.Name):
             return self._values.get((None, ast.unparse(node)), [])
         for scope in reversed(self._scopes.get(node, (None,))):
             if (scope, node.id) in self._values:
@@ -97,7 +97,10 @@ class RankDataflow:
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name_kind(node)
         if isinstance(node, ast.Subscript):
-            return "text" if _is_environ(node.value) and _is_variable(node.slice) else ""
+            if _is_environ(node.value):
+                return "text" if _is_variable(node.slice) else ""
+            key: Key = (None, ast.unparse(node) if is_entry(node) else "")
+            return self._cached_kind(key, self._values[key]) if key in self._values else ""
         if isinstance(node, ast.Call):
             return self._call_kind(node)
         if isinstance(node, ast.Compare):
@@ -215,11 +218,14 @@ class RankDataflow:
     def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         if isinstance(target, (ast.Name, ast.Attribute)):
             name = ast.unparse(target)
-            if isinstance(target, ast.Attribute) or (scope and name in self._global_names(scope)):
+            if isinstance(target, ast.Attribute) or (scope and name in self.global_names(scope)):
                 scope = None
             self._values.setdefault((scope, name), []).append(value)
+        elif is_entry(target):
+            # args["rank"] = ...: one variable everywhere, as an attribute is
+            self._values.setdefault((None, ast.unparse(target)), []).append(value)
 
-    def _global_names(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    def global_names(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
         """Return the names that a function declares as global."""
         if function not in self._declared:
             self._declared[function] = frozenset(
@@ -273,6 +279,17 @@ def _returned_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value
+
+
+def is_entry(node: ast.expr) -> bool:
+    """Return True for the entry of a variable by a constant name: ``args["rank"]``."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+        and isinstance(node.value, (ast.Name, ast.Attribute))
+        and not _is_environ(node.value)
+    )
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
-from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.call_graph import call_graph_of
 from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     JOINT_CONSTRUCTORS,
@@ -14,7 +15,7 @@ from allaboard.formats.python.collective_calls import (
     is_limited_to_group,
     meets_other_ranks,
 )
-from allaboard.formats.python.script_ast import Script
+from allaboard.formats.python.script_ast import Function, Script
 
 _WRAPPERS = (
     "torch.nn.parallel.DistributedDataParallel",
@@ -22,6 +23,7 @@ _WRAPPERS = (
     "torch.distributed.fsdp.fully_shard",
     "horovod.torch.DistributedOptimizer",
 )
+_BACKWARD = ("backward", "manual_backward")
 LIGHTNING_DDP = re.compile(r"(?:strategy|accelerator)\s*=\s*['\"](?:ddp|fsdp|deepspeed)")
 """Matches the argument by which Lightning's trainer averages gradients over several ranks."""
 
@@ -32,7 +34,8 @@ class JointSteps:
     def __init__(self, script: Script) -> None:
         source = "\n".join(script.lines)
         self._script = script
-        self._reach = CallGraph(script)
+        self._entered_by: dict[ast.AST, tuple[str, ast.Call] | None] = {}
+        self._reach = call_graph_of(script)
         self.is_lightning = LIGHTNING_DDP.search(source) is not None
         self.averages = (
             bool(script.calls_of(*_WRAPPERS))
@@ -45,6 +48,12 @@ class JointSteps:
     def entered_by(self, node: ast.AST) -> tuple[str, ast.Call] | None:
         """Return the first call below a node that meets the other ranks, and what it enters; None if none
         certainly does."""
+        if node not in self._entered_by:
+            self._entered_by[node] = None  # while it is looked at: a function may call itself
+            self._entered_by[node] = self._first_call(node)
+        return self._entered_by[node]
+
+    def _first_call(self, node: ast.AST) -> tuple[str, ast.Call] | None:
         calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
         calls.sort(key=lambda n: (n.lineno, n.col_offset))
         for call in calls:
@@ -53,11 +62,19 @@ class JointSteps:
                 return entered, call
         return None
 
+    def first_entered(self, block: list[ast.stmt]) -> tuple[str, ast.Call] | None:
+        """Return the first call of a block that meets the other ranks, and what it enters."""
+        return next(filter(None, map(self.entered_by, block)), None)
+
+    def is_entered_in(self, block: list[ast.stmt]) -> bool:
+        """Return True if a block meets the other ranks."""
+        return self.first_entered(block) is not None
+
     def _entered(self, call: ast.Call) -> str:
         name = self._script.call_name(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method in ("backward", "manual_backward") and self.averages:
-            return method
+        if method in _BACKWARD and self.averages:
+            return "" if _is_without_averaging(self._script, call) else method
         if name.startswith("torchmetrics.") and name.endswith("().compute") and self._has_ranks:
             return "compute"
         direct = enters_collective(name, call)
@@ -69,4 +86,32 @@ class JointSteps:
                 and not is_limited_to_group(entered_name, inner)
             ):
                 return entered_name.rpartition(".")[2]
-        return ""
+        function = self._reach.called_function(call) if self.averages else None
+        reached = self.entered_by(function) if function is not None else None
+        if function is None or reached is None or reached[0] not in _BACKWARD:
+            return ""
+        return "" if _is_by_argument(self._script, reached[1], function) else reached[0]
+
+
+def _is_by_argument(script: Script, call: ast.Call, function: Function) -> bool:
+    """Return True if a condition on the function's own parameters decides whether it comes to the call."""
+    names = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    return any(
+        isinstance(ancestor, ast.If)
+        and any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(ancestor.test))
+        for ancestor in script.ancestors(call)
+    )
+
+
+def _is_without_averaging(script: Script, call: ast.Call) -> bool:
+    """Return True for a backward inside of ``with model.no_sync():``."""
+    return any(
+        isinstance(a, ast.With) and any("no_sync(" in ast.unparse(i.context_expr) for i in a.items)
+        for a in script.ancestors(call)
+    )
+
+
+@lru_cache(maxsize=4)
+def joint_steps_of(script: Script) -> JointSteps:
+    """Return what the steps of a script do together, read once for all rules."""
+    return JointSteps(script)
