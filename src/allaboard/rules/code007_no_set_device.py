@@ -4,7 +4,8 @@
 `.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a host then
 share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective, while the other GPUs
 stand idle. `set_device(1)` is no better: it is GPU 1 for all of them. A script that sets
-`CUDA_VISIBLE_DEVICES = "0"` shows that one GPU to each. Processes of Horovod share GPU 0 in the same way.
+`CUDA_VISIBLE_DEVICES = "0"` shows that one GPU to each. Processes of Horovod share GPU 0 in the same way. And
+on several hosts, the rank among all of them is no number of a GPU.
 
 ## What to do
 Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.
@@ -22,6 +23,7 @@ from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer, resolve
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
+from allaboard.formats.python.host_numbers import is_rank_among_hosts
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _INIT = "torch.distributed.init_process_group"
@@ -41,6 +43,8 @@ _OBJECT_COLLECTIVES = tuple(
     )
 )
 
+_SEVERAL_HOSTS = re.compile(r"SLURM_(?:JOB_)?(?:NUM_|N)NODES|SLURM_NODEID|SLURM_(?:JOB_)?NODELIST")
+"""Matches scripts that ask Slurm for their hosts."""
 _OTHER_DEVICE = re.compile(r"cuda:(?!0\b)|cuda['\"], ?(?!0\b)")
 """Matches a device other than the first."""
 
@@ -65,6 +69,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(call),
         )
         return
+    if inits and _SEVERAL_HOSTS.search(facts.source) and "CUDA_VISIBLE_DEVICES" not in facts.source:
+        yield from _device_of_rank(script)
     if facts.is_piece or not inits or _chooses_device(script, facts.source):
         return
     if any(integer(script, call_argument(c, "world_size", 3)) == 1 for c in inits):
@@ -83,6 +89,23 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         certainty=Certainty.LIKELY,
         where=script.place_of(inits[0]),
     )
+
+
+def _device_of_rank(script: Script) -> Iterator[Claim]:
+    """Report a GPU whose number is the rank among all hosts, in a job of several hosts."""
+    for call in script.calls_of("torch.cuda.set_device"):
+        passed = call_argument(call, "device", 0)
+        if passed is None or not is_rank_among_hosts(script, passed):
+            continue
+        yield Claim(
+            summary=f"{ast.unparse(passed)[:40]} is the rank among all hosts, and a host numbers its GPUs "
+            "from 0: on the second host there is no such GPU",
+            evidence=(script.evidence_for(call),),
+            fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # srun: SLURM_LOCALID',
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
 
 
 def _one_visible(script: Script) -> Iterator[Claim]:
@@ -222,6 +245,11 @@ _OBJECTS = (
     "dist.all_gather_object(out, [1])\n"
 )
 _INIT_TEXT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+_SLURM = (
+    'import os\nimport torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+    'rank, hosts = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NNODES"])\n'
+    "torch.cuda.set_device(rank)\n"
+)
 _HOROVOD = "import torch\nimport horovod.torch as hvd\nhvd.init()\nmodel = Net().cuda()\n"
 _DEVICE = (
     _INIT_TEXT + 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
@@ -233,6 +261,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "the GPU has the number of the rank in a job of several hosts": (
+            ScriptFacts(source=_SLURM),
+            "rank is the rank among all hosts, and a host numbers its GPUs from 0: on the second host there "
+            "is no such GPU",
+        ),
         "objects are gathered by NCCL, and no process selects a GPU": (
             ScriptFacts(source=_OBJECTS),
             "every process of a host uses GPU 0: none selects a GPU of its own",
@@ -270,6 +303,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "the GPU has the rank's number modulo the GPUs of a host": ScriptFacts(
+            source=_SLURM.replace(
+                "set_device(rank)", "set_device(rank % torch.cuda.device_count())"
+            )
+        ),
+        "the GPU has the number of the task on its host": ScriptFacts(
+            source=_SLURM.replace("SLURM_PROCID", "SLURM_LOCALID")
+        ),
         "objects are gathered by Gloo": ScriptFacts(source=_OBJECTS.replace("nccl", "gloo")),
         "two GPUs visible to all processes, of which each takes its own": ScriptFacts(
             source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"

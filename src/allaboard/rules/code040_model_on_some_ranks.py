@@ -29,7 +29,8 @@ from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.wrapped_models import ModelRun, WrappedModels, find_run
 
 _WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "horovod",
-          "MultiWorkerMirroredStrategy", "deepspeed", "pmap", "make_array_from_")  # fmt: skip
+          "MultiWorkerMirroredStrategy", "deepspeed", "pmap", "make_array_from_",
+          "_shardings")  # fmt: skip
 """Words without which no model of a script meets other ranks."""
 _HOROVOD_CALLBACK = re.compile(
     r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
@@ -69,6 +70,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _global_arrays(script: Script, reach: CallGraph) -> Iterator[Claim]:
     """Report computations on an array of all processes of JAX that only some of them run."""
+    yield from _sharded_functions(script, reach)
     arrays = {
         ast.unparse(p.targets[0])
         for n, c in script.calls
@@ -89,6 +91,43 @@ def _global_arrays(script: Script, reach: CallGraph) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _sharded_functions(script: Script, reach: CallGraph) -> Iterator[Claim]:
+    """Report functions compiled for arrays in shards of all processes that only some of them call."""
+    sharded = {ast.unparse(t): t for n in script.parents for t in _compiled_names(n)}
+    if not sharded or not script.calls_of("jax.distributed.initialize"):
+        return
+    for _, call in script.calls:
+        condition = script.rank_condition(call)
+        if ast.unparse(call.func) not in sharded or condition is None or condition.orelse:
+            continue
+        if differs_between_ranks(script, reach, condition.test):
+            yield Claim(
+                summary=f"{ast.unparse(call.func)} is compiled for shards on the devices of all processes, "
+                f"and runs only where {script.reached_where(call, condition)}",
+                evidence=(script.evidence_for(call), script.evidence_for(condition)),
+                fix=f"{ast.unparse(call)[:60]}   # on all processes, outside of the if of line "
+                f"{condition.lineno}",
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
+
+
+def _compiled_names(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the name of a function that jit compiles with shardings."""
+    if isinstance(node, ast.FunctionDef) and any(map(_has_shardings, node.decorator_list)):
+        yield ast.Name(node.name, ast.Load())
+    elif isinstance(node, ast.Assign) and _has_shardings(node.value):
+        yield node.targets[0]
+
+
+def _has_shardings(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    names = [ast.unparse(n) for n in (node.func, *node.args)]
+    is_jit = any(n.rpartition(".")[2] in ("jit", "pjit") for n in names)
+    return is_jit and any(k.arg in ("in_shardings", "out_shardings") for k in node.keywords)
 
 
 def _is_without_sync(script: Script, call: ast.Call) -> bool:
@@ -227,11 +266,22 @@ _HEAD = (
 _NET = "class Net(nn.Module):\n    def __init__(self):\n        self.bn = nn.BatchNorm2d(8)\n"
 _VALIDATE = "def validate(net, data):\n    for x in data:\n        net(x)\n"
 _HOROVOD = "import horovod.keras as hvd\nhvd.init()\n"
+_SHARDED = (
+    "import functools\nimport jax\njax.distributed.initialize()\n"
+    "@functools.partial(jax.jit, in_shardings=s, out_shardings=r)\ndef score(x):\n    return x.mean()\n"
+    "if jax.process_index() == 0:\n    print(score(x))\n"
+)
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a function that jit compiles with shardings is called by process 0 alone": (
+            ScriptFacts(source=_SHARDED),
+            "score is compiled for shards on the devices of all processes, and runs only where "
+            "jax.process_index() == 0",
+        ),
         "one process computes with an array of all processes": (
             ScriptFacts(source=_GLOBAL),
             "x is an array of all processes, and sum of it runs only where jax.process_index() == 0",
@@ -315,6 +365,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "all processes call the function that jit compiles with shardings": ScriptFacts(
+            source=_SHARDED.replace("    print(score(x))", "    pass\nprint(score(x))")
+        ),
         "one process prints what all have computed with an array of all processes": ScriptFacts(
             source=_GLOBAL.replace("    print(jnp.sum(x))", "    print(s)").replace(
                 "if jax", "s = jnp.sum(x)\nif jax"

@@ -5,9 +5,12 @@ A process that is started by spawn imports the script again, and runs its top le
 `init_process_group` or `jax.distributed.initialize` there joins under the rank that the parent has: the child
 hangs in it, or ends with "address already in use". Processes of torch.multiprocessing.spawn, workers
 of Grain, and those of a DataLoader with `multiprocessing_context="spawn"` are started in this way.
+If the top level itself starts them, Python stops each child ("An attempt has been made to start a new process
+before the current process has finished its bootstrapping phase").
 
 ## What to do
-Join below `if __name__ == "__main__":`, or only where `multiprocessing.parent_process() is None`.
+Join, and start processes, below `if __name__ == "__main__":`, or only where
+`multiprocessing.parent_process() is None`.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
+from allaboard.formats.python.flow.execution_order import execution_frames
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 
@@ -30,6 +34,7 @@ def _joins_again(facts: ScriptFacts) -> Iterator[Claim]:
     if facts.is_notebook or not any(w in facts.source for w in ("spawn", "grain", "forkserver")):
         return
     script = read_script(facts)
+    yield from _starts_again(script)
     start = _spawning_call(script)
     for init in script.calls_of(*_INITS) if start is not None else ():
         conditions = [a for a in script.ancestors(init) if isinstance(a, ast.If)]
@@ -44,6 +49,27 @@ def _joins_again(facts: ScriptFacts) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(init),
         )
+
+
+def _starts_again(script: Script) -> Iterator[Claim]:
+    """Report processes that are started by the top level, which each of them runs again."""
+    for call in script.calls_of("torch.multiprocessing.spawn"):
+        frames = execution_frames(script, call)
+        function, place = frames[-1]
+        if function is not None or call_argument(call, "start_method") is not None:
+            continue
+        target = call_argument(call, "fn", 0)
+        is_here = isinstance(target, ast.Name) and bool(script.functions_named(target.id))
+        guards = [a for _, n in frames for a in script.ancestors(n) if isinstance(a, ast.If)]
+        if is_here and not any(_ONLY_IN_PARENT.search(ast.unparse(g.test)) for g in guards):
+            yield Claim(
+                summary="the top of the script starts processes, and each of them runs it again before the "
+                "function: Python refuses to start others from there",
+                evidence=tuple(script.evidence_for(n) for n in dict.fromkeys((call, place))),
+                fix=f'if __name__ == "__main__":   # above line {getattr(place, "lineno", 1)}',
+                certainty=Certainty.LIKELY,
+                where=script.place_of(call),
+            )
 
 
 def _spawning_call(script: Script) -> ast.Call | None:
@@ -92,6 +118,11 @@ RULE = script_rule(
     page="",
     check=_joins_again,
     fires_on={
+        "`mp.spawn` at the top of the script": (
+            "import torch.multiprocessing as mp\ndef work(i):\n    run(i)\nmp.spawn(work, nprocs=2)\n",
+            "the top of the script starts processes, and each of them runs it again before the function: "
+            "Python refuses to start others from there",
+        ),
         "`init_process_group` at the top of a script that calls `mp.spawn`": (
             _TORCH.replace("START", "mp.spawn(work, nprocs=2)"),
             _AGAIN,
@@ -108,6 +139,12 @@ RULE = script_rule(
         ),
     },
     silent_on={
+        "`mp.spawn` in a function that the guarded part calls": _TORCH.replace(
+            'dist.init_process_group("nccl")\n', "def main():\n    mp.spawn(work, nprocs=2)\n"
+        ).replace("START", "main()"),
+        "`mp.spawn` of a function from another file": (
+            "import torch.multiprocessing as mp\nfrom job import work\nmp.spawn(work, nprocs=2)\n"
+        ),
         "`init_process_group` under `if __name__ == '__main__'`": _TORCH.replace(
             "dist.init", "if __name__ == '__main__':\n    dist.init"
         ).replace("START", "mp.spawn(work, nprocs=2)"),

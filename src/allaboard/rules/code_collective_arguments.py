@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
@@ -10,6 +11,7 @@ from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES
 from allaboard.formats.python.evaluation import integer
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
+from allaboard.formats.python.tensor_values import KEEPS_DEVICE, MOVES, made_from
 
 _TORCH = "torch.distributed."
 _SAME_SIZE = {
@@ -27,6 +29,8 @@ _ONE_RANKS_LIST = {
     "scatter": ("scatter_list", "src"),
 }
 """Collectives with a list, the second argument, that one rank alone may pass: its name, and that rank's."""
+_PADS = re.compile(r"pad|max_|sizes|lengths|num_|counts", re.I)
+"""Matches what may bring tensors to one size."""
 _MOVES = ("cuda", "to", "float", "half", "long")
 """Methods that move or convert a tensor."""
 _TENSOR_MAKERS = ("zeros", "ones", "empty", "rand", "randn", "full")
@@ -41,6 +45,17 @@ def _other_sizes(facts: ScriptFacts) -> Iterator[Claim]:
             passed = call_argument(call, argument, position)
             if passed is None or script.rank_condition(call) is not None:
                 continue
+            mask = _masked(script, call, passed) if argument == "tensor" else None
+            if mask is not None:
+                yield Claim(
+                    summary=f"{ast.unparse(passed)[:40]} has as many rows as {ast.unparse(mask)[:40]} lets "
+                    f"through, another number on each rank: {name} needs one size on all",
+                    evidence=(script.evidence_for(call), script.evidence_for(mask)),
+                    fix=f"gather the sizes first, and pad {ast.unparse(passed)[:40]} to the largest",
+                    certainty=Certainty.LIKELY,
+                    where=script.place_of(call),
+                )
+                continue
             sizes = {v: _size(script, v) for v in _values_by_rank(script, passed)}
             if len(sizes) != 2 or None in sizes.values() or len(set(sizes.values())) == 1:
                 continue
@@ -52,6 +67,22 @@ def _other_sizes(facts: ScriptFacts) -> Iterator[Claim]:
                 certainty=Certainty.LIKELY,
                 where=script.place_of(call),
             )
+
+
+def _masked(script: Script, call: ast.Call, passed: ast.expr) -> ast.expr | None:
+    """Return the selection by a rank's own data that makes a tensor as long as it is; None for none."""
+    for value, place in made_from(script, passed, KEEPS_DEVICE | MOVES):
+        functions = {script.enclosing_function(n) for n in (call, place)}
+        text = "\n".join(ast.unparse(f) for f in functions if f is not None)
+        if _PADS.search(text or "\n".join(script.lines)):
+            return None
+        if isinstance(value, ast.Call) and _kind(value) in ("nonzero", "masked_select", "unique"):
+            return value
+        if isinstance(value, ast.Subscript) and not isinstance(value.slice, (ast.Slice, ast.Tuple)):
+            masks = [m for m, _ in made_from(script, value.slice, KEEPS_DEVICE | MOVES)]
+            if masks and all(isinstance(m, ast.Compare) for m in masks):
+                return value
+    return None
 
 
 def _values_by_rank(script: Script, node: ast.expr) -> list[ast.expr]:
@@ -169,6 +200,11 @@ def _kind(call: ast.Call) -> str:
 
 
 _HEAD = "import torch\nimport torch.distributed as dist\nrank = dist.get_rank()\n"
+_MASKED = (
+    "import torch\nimport torch.distributed as dist\ndef gather(t):\n"
+    "    out = [torch.zeros_like(t) for _ in range(4)]\n    dist.all_gather(out, t)\n"
+    "def step(x, scores):\n    keep = scores > 0.5\n    gather(x[keep].detach())\n"
+)
 _BRANCHES = (
     _HEAD
     + "if rank == 0:\n    t = torch.zeros(16, 4).cuda()\nelse:\n    t = torch.zeros(8, 4).cuda()\n"
@@ -202,12 +238,24 @@ objects need one length: `[None] * n` on the ranks that receive.
                 _BRANCHES + "dist.all_gather(out, t)\n",
                 "t has another size on some ranks, (16, 4) and (8, 4): all_gather needs one size on all",
             ),
+            "an all_gather of the rows that a condition on the rank's own scores lets through": (
+                _MASKED,
+                "t has as many rows as x[keep] lets through, another number on each rank: all_gather needs "
+                "one size on all",
+            ),
             "a broadcast of two objects into a list for one": (
                 _OBJECTS,
                 "o has another size on some ranks, 2 and 1: broadcast_object_list needs one size on all",
             ),
         },
         silent_on={
+            "the rows are padded to one number": _MASKED.replace(
+                "    out =", "    t = pad_rows(t)\n    out ="
+            ),
+            "rows that are chosen by their numbers": _MASKED.replace(
+                "scores > 0.5", "order(scores)"
+            ),
+            "rows that are set to zero instead of left out": _MASKED.replace("x[keep]", "x * keep"),
             "tensors of one size, with different contents": _BRANCHES.replace("16", "8")
             + "dist.all_gather(out, t)\n",
             "a size that only a run could tell": _BRANCHES.replace("16", "n")

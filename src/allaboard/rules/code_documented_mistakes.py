@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.import_names import full_name
@@ -36,6 +36,11 @@ _SAME_START = re.compile(
     r"broadcast|elastic|seed|load_state_dict|from_pretrained|torch\.load|restore"
 )
 """Matches what may give all processes the same initial weights."""
+_SEED_CALLS = re.compile(r"\w*(?:\.\w+)*manual_seed\w*")
+_WRAPPED = re.compile(
+    r"DistributedDataParallel|FSDP|FullySharded|fully_shard|horovod|deepspeed|accelerate"
+)
+"""Matches what averages gradients by itself, and begins with one model."""
 
 
 def _wrapped_by(script: Script, *wrappers: str) -> Iterator[tuple[ast.Call, str]]:
@@ -187,6 +192,8 @@ def _sync_norm_after_wrapping(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _horovod_alone(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
+    if ".grad" in source and not facts.is_piece:
+        yield from _averaged_by_hand(read_script(facts), source)
     if _HOROVOD_KERAS.search(source) and not facts.is_piece:
         yield from _keras_alone(read_script(facts), source)
     if (
@@ -226,6 +233,41 @@ def _horovod_alone(facts: ScriptFacts) -> Iterator[Claim]:
         certainty=Certainty.LIKELY,
         where=script.place_of(first),
     )
+
+
+def _averaged_by_hand(script: Script, source: str) -> Iterator[Claim]:
+    """Report gradients that the script averages by itself, of models that each rank begins alone."""
+    if _WRAPPED.search(source) or "torch.distributed" not in source:
+        return
+    averages = [
+        c
+        for c in script.calls_of("torch.distributed.all_reduce")
+        if c.args and _is_gradient(c.args[0])
+    ]
+    seeds = [c for c in script.calls_of("torch.manual_seed") if c.args]
+    by_rank = [c for c in seeds if any(map(_numbers_rank(script), ast.walk(c.args[0])))]
+    makers = [c for n, c in script.calls if _OPTIMIZER.fullmatch(n)]
+    same_start = _SAME_START.search(_SEED_CALLS.sub("", source))
+    if not averages or same_start or not makers or (seeds and not by_rank):
+        return
+    first = (by_rank or makers)[0]
+    yield Claim(
+        summary="each process begins with initial weights of its own, and only gradients are averaged",
+        evidence=(script.evidence_for(first), script.evidence_for(averages[0])),
+        fix="for p in model.parameters(): dist.broadcast(p.data, src=0)   # before the training",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(first),
+    )
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
+
+
+def _numbers_rank(script: Script) -> Callable[[ast.AST], bool]:
+    """Return whether a part of an expression is the rank."""
+    return lambda n: isinstance(n, ast.expr) and script.ranks.rank_kind(n) == "number"
 
 
 def _keras_alone(script: Script, source: str) -> Iterator[Claim]:
@@ -288,6 +330,12 @@ _HOROVOD = (
 _KERAS = (
     "import horovod.tensorflow.keras as hvd\nhvd.init()\nmodel = build()\n"
     "model.compile(loss='mse', optimizer='sgd')\nmodel.fit(x, callbacks=CALLS)\n"
+)
+_BY_HAND = (
+    "import torch\nimport torch.distributed as dist\nrank = dist.get_rank()\n"
+    "torch.manual_seed(7 + rank)\nm = torch.nn.Linear(9, 1)\n"
+    "opt = torch.optim.SGD(m.parameters(), lr=0.1)\nloss(m).backward()\n"
+    "for p in m.parameters():\n    dist.all_reduce(p.grad)\n    p.grad /= dist.get_world_size()\n"
 )
 
 RULES = {
@@ -415,18 +463,23 @@ Convert first, then wrap: `DDP(SyncBatchNorm.convert_sync_batchnorm(model))`.
         },
     ),
     "code071_horovod_alone": script_rule(
-        page="""Under Horovod, gradients are never averaged, or each process begins with its own weights.
+        page="""Gradients are never averaged, or each process begins with its own weights.
 
 ## Why it matters
 Horovod averages gradients in the optimizer that `hvd.DistributedOptimizer` makes. Without it, N processes
 train N models, and one of them is saved. And if the initial weights are random, averaging gradients alone
-keeps the models apart.
+keeps the models apart, also where a script does so by `dist.all_reduce(p.grad)`.
 
 ## What to do
 Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_rank=0)` before the training.
+With PyTorch's own collectives, call `dist.broadcast(p.data, src=0)` for each parameter.
 """,
         check=_horovod_alone,
         fires_on={
+            "gradients are averaged by hand, and the seed depends on the rank": (
+                _BY_HAND,
+                "each process begins with initial weights of its own, and only gradients are averaged",
+            ),
             "Keras gets a plain optimizer": (
                 _KERAS,
                 "no gradient is averaged: without hvd.DistributedOptimizer each process trains alone",
@@ -445,6 +498,11 @@ Wrap the optimizer, and call `hvd.broadcast_parameters(model.state_dict(), root_
             ),
         },
         silent_on={
+            "gradients are averaged by hand, and all ranks have one seed": _BY_HAND.replace(
+                " + rank", ""
+            ),
+            "gradients are averaged by hand, and the weights are broadcast": _BY_HAND
+            + "for p in m.parameters():\n    dist.broadcast(p.data, src=0)\n",
             "the optimizer is wrapped, and the initial weights are broadcast": _HOROVOD.replace(
                 "WRAP", "hvd.DistributedOptimizer"
             ).replace("for x", "hvd.broadcast_parameters(model.state_dict(), root_rank=0)\nfor x"),

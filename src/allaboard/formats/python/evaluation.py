@@ -112,7 +112,18 @@ def _entry(script: Script, node: ast.Subscript | ast.Attribute, depth: int) -> a
         return values[0] if len(values) == 1 and None not in holder.keys else None
     if not isinstance(node.value, ast.Name) or script.ranks.bound_values(node):
         return None
-    body = script.class_bodies.get(node.value.id, [])
+    class_name = node.value.id
+    if class_name not in script.class_bodies:
+        # env = Env(); env.rank
+        class_name = script.assigned.get(class_name, "")
+        made = script.ranks.sole_value(node.value)
+        if class_name not in script.class_bodies or not isinstance(made, ast.Call):
+            return None
+        own = ast.Attribute(ast.Name("self", ast.Load()), node.attr, ast.Load())
+        if made.args or made.keywords or script.ranks.bound_values(own):
+            is_passed = {k.arg: k.value for k in made.keywords}.get(node.attr)
+            return script.ranks.sole_value(own) or is_passed
+    body = script.class_bodies[class_name]
     values = [
         s.value
         for s in body

@@ -14,6 +14,10 @@ _LOCAL = re.compile(
     r"(?:\w+\.)*(?:local_rank\(\)|get_local_rank\(\)|local_process_index)"
     rf"|.*\[?\(?['\"](?:LOCAL_RANK|{'|'.join(_LOCAL_VARIABLES)})['\"].*"
 )
+_GLOBAL = re.compile(
+    r"(?:\w+\.)*get_rank\(\)|os\.(?:environ\[|environ\.get\(|getenv\()"
+    r"['\"](?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK)['\"].*"
+)
 _WORLD = re.compile(
     r"hvd\.size\(\)|(?:\w+\.)*get_world_size\(\)|jax\.process_count\(\)"
     r"|.*['\"](?:WORLD_SIZE|SLURM_NTASKS|SLURM_NPROCS|OMPI_COMM_WORLD_SIZE|MV2_COMM_WORLD_SIZE)['\"].*"
@@ -33,6 +37,11 @@ def is_of_a_cluster(script: Script, node: ast.expr) -> bool:
 def is_number_of_ranks(script: Script, node: ast.expr) -> bool:
     """Return True if an expression is the number of ranks of the whole job."""
     return _WORLD.fullmatch(_text(script, node)) is not None
+
+
+def is_rank_among_hosts(script: Script, node: ast.expr) -> bool:
+    """Return True if an expression is the rank of a process among all hosts."""
+    return _GLOBAL.fullmatch(_text(script, node)) is not None
 
 
 def _text(script: Script, node: ast.expr) -> str:

@@ -1,0 +1,77 @@
+"""What a tensor is made from, through variables, parameters and methods that leave it as large as it was."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.formats.python.bindings import bindings_of
+from allaboard.formats.python.script_ast import Script
+
+KEEPS_DEVICE = frozenset(
+    (
+        *(
+            "detach",
+            "contiguous",
+            "clone",
+            "float",
+            "half",
+            "long",
+            "int",
+            "double",
+            "data",
+            "view",
+        ),
+        *("reshape", "squeeze", "unsqueeze", "requires_grad_", "flatten"),
+    )
+)
+"""Methods and attributes that leave a tensor on the device where it is."""
+MOVES = frozenset(("cuda", "to", "cpu", "type", "bool"))
+"""Methods that move or convert a tensor, and leave its size as it is."""
+MAX_VALUES = 20
+"""Expressions that are followed."""
+
+
+def made_from(
+    script: Script, node: ast.expr, through: frozenset[str]
+) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """Yield the expressions that a tensor may be made from, each with the place that binds it.
+
+    Args:
+        script: the script of the expression.
+        node: the tensor.
+        through: names of methods and attributes that are looked through.
+    """
+    bindings = bindings_of(script)
+    pending: list[tuple[ast.expr, ast.AST]] = [(node, node)]
+    seen: set[ast.AST] = set()
+    while pending and len(seen) < MAX_VALUES:
+        value, place = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        receiver = _receiver(value, through)
+        found: list[tuple[ast.expr, ast.AST]] = []
+        if receiver is not None:
+            found = [(receiver, place)]
+        elif isinstance(value, ast.Name):
+            found = [
+                (b.value, b.place)
+                for b in bindings.of(value)
+                if b.value is not None and not b.is_passed and not b.is_item and b.number is None
+            ]
+            function = bindings.parameter_owner(value)
+            for call in bindings.callers(function) if function is not None else ():
+                passed = bindings.argument(function, call, value.id) if function else None
+                found += [(passed, call)] if passed is not None else []
+        if found:
+            pending += found
+        else:
+            yield value, place
+
+
+def _receiver(value: ast.expr, through: frozenset[str]) -> ast.expr | None:
+    attribute = value.func if isinstance(value, ast.Call) else value
+    if isinstance(attribute, ast.Attribute) and attribute.attr in through:
+        return attribute.value
+    return None
