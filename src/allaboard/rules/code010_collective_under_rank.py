@@ -433,6 +433,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a barrier that all ranks reach where the option holds that lets the others stay": ScriptFacts(
+            source=_HEAD + "def evaluate(whole, rank):\n    if not whole and rank != 0:\n"
+            "        return\n    if whole:\n        dist.barrier()\n"
+        ),
         "a reduce of TensorFlow's strategy on all workers": ScriptFacts(
             source=_STRATEGY.replace("    total", "    pass\ntotal")
         ),

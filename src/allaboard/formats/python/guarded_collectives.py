@@ -18,7 +18,7 @@ from allaboard.formats.python.collective_calls import (
     meets_other_ranks,
 )
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
-from allaboard.formats.python.rank_tests import canonical_text
+from allaboard.formats.python.rank_tests import canonical_text, negated
 from allaboard.formats.python.script_ast import Script
 
 
@@ -83,10 +83,19 @@ def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]
 
 
 def _is_alike_inside(script: Script, call: ast.Call, condition: ast.If) -> bool:
-    """Return True for `if rank == 0 or whole:` around `if whole:`: all ranks come to what is inside."""
-    if not isinstance(condition.test, ast.BoolOp) or not isinstance(condition.test.op, ast.Or):
+    """Return True for `if rank == 0 or whole:` around `if whole:`: all ranks come to what is inside.
+
+    So they do behind `if rank != 0 and not whole: return`.
+    """
+    is_behind = script.is_after(call, condition)
+    operator = ast.And if is_behind else ast.Or
+    if not isinstance(condition.test, ast.BoolOp) or not isinstance(condition.test.op, operator):
         return False
-    shared = {ast.unparse(v) for v in condition.test.values if not script.depends_on_rank(v)}
+    shared = {
+        ast.unparse(negated(v) if is_behind else v)
+        for v in condition.test.values
+        if not script.depends_on_rank(v)
+    }
     required: set[str] = set()
     child: ast.AST = call
     for ancestor in script.ancestors(call):

@@ -22,7 +22,7 @@ AGREED = "agreed"
 MAX_DEPTH = 30
 """Variables and expressions that are followed into each other."""
 _AGREES = re.compile(
-    r"reduce|gather|broadcast|bcast|agree|any_rank|all_ranks|(?<!no_)sync(?!_gradients|_batch)|\Acompute\Z"
+    r"reduce|gather|broadcast|bcast|agree|any_rank|all_ranks|(?<!no_)sync(?!_gradients|_batch)"
     r"|check_trigger",
     re.I,
 )
@@ -429,7 +429,9 @@ def _part_of(kind: str, name: str) -> str:
 
 def carries_agreement(function: str) -> bool:
     """Return True if ranks may agree on a value by a call of this text."""
-    return bool(_AGREES.search(function.rpartition(".")[2])) and not _MEETS_ONLY.search(function)
+    is_metric = function.endswith(".compute")  # of torchmetrics
+    agrees = is_metric or _AGREES.search(function.rpartition(".")[2]) is not None
+    return agrees and not _MEETS_ONLY.search(function)
 
 
 def _asks_if_finite(test: ast.expr) -> bool:
