@@ -18,7 +18,8 @@ from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.steps.joint_steps import joint_steps_of
-from allaboard.formats.python.steps.own_values import OwnValues, carries_agreement
+from allaboard.formats.python.steps.own_sources import carries_agreement
+from allaboard.formats.python.steps.own_values import OwnValues
 
 _JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(")
 """Matches what lets ranks have different numbers of steps."""

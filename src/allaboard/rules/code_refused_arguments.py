@@ -1,4 +1,4 @@
-"""Arguments of loaders and of DDP that PyTorch refuses where several ranks run the script, a rule for each."""
+"""Arguments of loaders and of DDP that PyTorch refuses with several ranks: each rule reports one of them."""
 
 from __future__ import annotations
 

@@ -13,22 +13,15 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from allaboard.formats.python.bindings import Binding, Bindings, Variable, bindings_of
-from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Function, Script
 from allaboard.formats.python.steps.joint_steps import JointSteps
+from allaboard.formats.python.steps.own_questions import asked_if_any, asks_if_finite, is_verdict
+from allaboard.formats.python.steps.own_sources import OwnSources, carries_agreement, is_shard
 
 AGREED = "agreed"
 """The kind of a value that the ranks have reduced or exchanged."""
 MAX_DEPTH = 30
 """Variables and expressions that are followed into each other."""
-_AGREES = re.compile(
-    r"reduce|gather|broadcast|bcast|agree|any_rank|all_ranks|(?<!no_)sync(?!_gradients|_batch)"
-    r"|check_trigger",
-    re.I,
-)
-"""Matches names of calls by which ranks may agree on what one of them saw."""
-_MEETS_ONLY = re.compile(r"barrier|(?:cuda|npu|xpu|device)\.synchronize", re.I)
-"""Matches calls that carry no value from one rank to another."""
 _LOADER = re.compile(
     r"loader|dataset|\bdata\b|\bdl\b|train_?data|batches|_iter\b|(?:train|val|test)_ds\b", re.I
 )
@@ -37,76 +30,16 @@ _DIVIDES = re.compile(r"loader|dataset|data|sampler|batches|shard|split", re.I)
 """Matches names of calls that give a rank its share if they get its number."""
 _STEPS = ("training_step", "validation_step", "test_step", "train_step")
 """Functions that get one batch, as their first argument."""
-_SIZES = frozenset(
-    (
-        *(
-            "len",
-            "size",
-            "numel",
-            "nelement",
-            "dim",
-            "isinstance",
-            "type",
-            "range",
-            "hasattr",
-            "callable",
-        ),
-        *(
-            "id",
-            "shape",
-            "dtype",
-            "device",
-            "ndim",
-            "is_cuda",
-            "batch_size",
-            "epoch",
-            "keys",
-            "print",
-        ),
-    )
+_SIZES = re.compile(
+    r"len|size|numel|nelement|dim|isinstance|type|range|hasattr|callable|id|shape|dtype|device|ndim|is_cuda"
+    r"|batch_size|epoch|keys|print"
 )
 """Calls and attributes of a batch that are the same on all ranks."""
-_SAME_VALUE = frozenset(
-    (
-        *(
-            "to",
-            "cuda",
-            "cpu",
-            "detach",
-            "clone",
-            "squeeze",
-            "unsqueeze",
-            "view",
-            "reshape",
-            "enumerate",
-        ),
-        *(
-            "zip",
-            "tqdm",
-            "iter",
-            "next",
-            "items",
-            "values",
-            "get",
-            "list",
-            "tuple",
-            "dict",
-            "float",
-            "half",
-        ),
-        *("bfloat16", "to_device", "send_to_device"),
-    )
+_SAME_VALUE = re.compile(
+    r"to|cuda|cpu|detach|clone|squeeze|unsqueeze|view|reshape|enumerate|zip|tqdm|iter|next|items|values|get"
+    r"|list|tuple|dict|float|half|bfloat16|to_device|send_to_device"
 )
 """Calls that return their argument, or parts of it."""
-_CLOCKS = re.compile(
-    r"time\.(?:time|perf_counter|monotonic)(?:_ns)?|datetime(?:\.datetime)?\.(?:utc)?now"
-)
-_CHANCE = re.compile(
-    r"(?:random|numpy\.random)\.(?:random|rand|randn|randint|choice|uniform|normal|binomial|randrange|gauss)"
-    r"|torch\.(?:rand|randn|randint|bernoulli)"
-)
-_MEMORY = re.compile(r"torch\.cuda\.(?:max_)?mem\w+|psutil\.\w*memory\w*")
-_SEEDS = re.compile(r"seed|determinis|reproduc", re.I)
 _EVALUATES = re.compile(r"validat|eval|test", re.I)
 """Matches names of functions that compute a metric."""
 _MEASURE = re.compile(
@@ -119,7 +52,6 @@ _COUNTER = re.compile(
     r"|start|resume)_)*(?:steps?|epochs?|iter|iters|iterations?|idx)(?:'\]|\Z)"
 )
 """Matches names of counters, which go on alike on all ranks."""
-_SPLITS = ("array_split", "tensor_split", "split", "chunk")
 _ENTERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -129,6 +61,7 @@ class OwnValues:
     def __init__(self, script: Script, steps: JointSteps) -> None:
         self._script = script
         self._steps = steps
+        self._sources = OwnSources(script)
         self._kinds: dict[tuple[object, ...], str] = {}
 
     @cached_property
@@ -173,7 +106,7 @@ class OwnValues:
         return _merge(kinds)
 
     def _variable_kind(self, node: Variable, given: Mapping[str, str], depth: int) -> str:
-        if isinstance(node, ast.Attribute) and node.attr in _SIZES:
+        if isinstance(node, ast.Attribute) and _SIZES.fullmatch(node.attr):
             return ""
         if _COUNTER.search(ast.unparse(node)):
             return ""
@@ -191,7 +124,7 @@ class OwnValues:
             if not own:
                 kinds.append(_part_of(self._kind(node.value, given, depth), node.attr))
         elif not bindings and isinstance(node, ast.Subscript):
-            is_share = _is_shard(self._script, node)
+            is_share = is_shard(self._script, node)
             name = str(node.slice.value) if isinstance(node.slice, ast.Constant) else "loss"
             name = "loss" if name.lstrip("-").isdecimal() else name
             whole = self._kind(node.value, given, depth)
@@ -220,7 +153,7 @@ class OwnValues:
     def _binding_kind(self, binding: Binding, given: Mapping[str, str], depth: int) -> str:
         place, value = binding.place, binding.value
         function = self._script.enclosing_function(place)
-        if function is not None and function.name in self._signal_handlers:
+        if function is not None and function.name in self._sources.signal_handlers:
             return "signal"
         if binding.is_item:
             return self._item_kind(binding, given, depth)
@@ -257,15 +190,12 @@ class OwnValues:
     def _call_kind(self, node: ast.Call, given: Mapping[str, str], depth: int) -> str:
         name = self._script.call_name(node.func)
         leaf = ast.unparse(node.func).rpartition(".")[2]
-        if leaf in _SIZES:
+        if _SIZES.fullmatch(leaf):
             return ""
         if carries_agreement(ast.unparse(node.func)):
             return AGREED
-        for pattern, kind in ((_CLOCKS, "clock"), (_MEMORY, "memory")):
-            if pattern.fullmatch(name):
-                return kind
-        if _CHANCE.fullmatch(name):
-            return "chance" if self._has_own_chance else ""
+        if kind := self._sources.kind_of_call(name):
+            return kind
         if self._gives_share(node, name, leaf, given, depth):
             return "share"
         arguments = [*node.args, *(k.value for k in node.keywords)]
@@ -279,16 +209,20 @@ class OwnValues:
             return self._result_kind(function, node, given, depth)
         kinds += [self._kind(p, given, depth) for p in receiver]
         kind = _merge(
-            [k for k in kinds if k != "share" or _DIVIDES.search(leaf) or leaf in _SAME_VALUE]
+            [
+                k
+                for k in kinds
+                if k != "share" or _DIVIDES.search(leaf) or _SAME_VALUE.fullmatch(leaf)
+            ]
         )
-        return kind if leaf in _SAME_VALUE else _number(kind)
+        return kind if _SAME_VALUE.fullmatch(leaf) else _number(kind)
 
     def _gives_share(
         self, node: ast.Call, name: str, leaf: str, given: Mapping[str, str], depth: int
     ) -> bool:
         if leaf == "DistributedSampler" or name == "accelerate.Accelerator().prepare":
             return True
-        is_data = _DIVIDES.search(leaf) is not None or leaf in self._data_classes
+        is_data = _DIVIDES.search(leaf) is not None or leaf in self._sources.data_classes
         arguments = [*node.args, *(k.value for k in node.keywords)]
         return is_data and any(
             self._script.ranks.rank_kind(a) == "number" or self._kind(a, given, depth) == "share"
@@ -327,11 +261,11 @@ class OwnValues:
             if isinstance(test.operand, ast.Name):
                 return self._kind(test.operand, given, depth)
             return self.decided_by(test.operand, given, depth)
-        asked = _asked_if_any(test) if not _asks_if_finite(test) else None
+        asked = asked_if_any(test) if not asks_if_finite(test) else None
         if asked is not None:
             kind = self._kind(asked, given, depth)
             return "batch" if kind == "loss" else kind if kind in ("batch", AGREED) else ""
-        if _asks_if_finite(test):
+        if asks_if_finite(test):
             kind = self._merged(
                 [c for c in ast.walk(test) if isinstance(c, ast.Call)], given, depth
             )
@@ -349,67 +283,16 @@ class OwnValues:
         if isinstance(test, ast.Call):
             kind = self._kind(test, given, depth)
             is_seen = self.bindings.called_function(test) is not None
-            return kind if is_seen or kind == AGREED or _is_verdict(test) else ""
+            return kind if is_seen or kind == AGREED or is_verdict(test) else ""
         return ""
 
     def _is_agreed(self, node: Variable) -> bool:
         scope = self._script.enclosing_function(node) if isinstance(node, ast.Name) else None
-        if (scope, ast.unparse(node)) in self._exchanged:
+        if (scope, ast.unparse(node)) in self._sources.exchanged:
             return True
         holder = node.value if not isinstance(node, ast.Name) else None
         is_held = isinstance(holder, (ast.Name, ast.Attribute)) and holder is not None
         return is_held and ast.unparse(holder) != "self" and self._is_agreed(holder)  # type: ignore[arg-type]
-
-    @cached_property
-    def _exchanged(self) -> frozenset[tuple[Function | None, str]]:
-        """Variables that a call exchanges with the other ranks, in place or for its result."""
-        exchanged: set[tuple[Function | None, str]] = set()
-        for _, call in self._script.calls:
-            if not carries_agreement(ast.unparse(call.func)):
-                continue
-            receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-            for part in (*call.args, *(k.value for k in call.keywords), *receiver):
-                for n in ast.walk(part):
-                    if isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) != "self":
-                        is_name = isinstance(n, ast.Name)
-                        scope = self._script.enclosing_function(call) if is_name else None
-                        exchanged.add((scope, ast.unparse(n)))
-        return frozenset(exchanged)
-
-    @cached_property
-    def _signal_handlers(self) -> frozenset[str]:
-        """Functions that run when the process gets a signal."""
-        calls = self._script.calls_of("signal.signal")
-        return frozenset(
-            full_name(c.args[1], {}).rpartition(".")[2] for c in calls if len(c.args) > 1
-        )
-
-    @cached_property
-    def _data_classes(self) -> frozenset[str]:
-        """Classes of the script that give out samples."""
-        return frozenset(
-            n.name
-            for n in self._script.parents
-            if isinstance(n, ast.ClassDef)
-            and any(re.search(r"Dataset|Sampler|Loader", ast.unparse(b)) for b in n.bases)
-        )
-
-    @cached_property
-    def _has_own_chance(self) -> bool:
-        """True if no call gives the random numbers of all ranks one seed."""
-        seeds = [
-            c
-            for _, c in self._script.calls
-            if _SEEDS.search(ast.unparse(c.func).rpartition(".")[2]) and c.args
-        ]
-        imports_seed = any(_SEEDS.search(full) for full in self._script.names.values())
-        if not seeds:
-            return not imports_seed
-        return any(self._has_rank(a) for c in seeds for a in c.args)
-
-    def _has_rank(self, node: ast.expr) -> bool:
-        parts = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
-        return any(self._script.ranks.rank_kind(n) == "number" for n in parts)
 
 
 def _merge(kinds: list[str]) -> str:
@@ -425,60 +308,3 @@ def _number(kind: str) -> str:
 def _part_of(kind: str, name: str) -> str:
     """Return the kind of a named part of a value: not all that a step returns is computed of the batch."""
     return "" if kind == "loss" and not _MEASURE.search(name) else kind
-
-
-def carries_agreement(function: str) -> bool:
-    """Return True if ranks may agree on a value by a call of this text."""
-    is_metric = function.endswith(".compute")  # of torchmetrics
-    agrees = is_metric or _AGREES.search(function.rpartition(".")[2]) is not None
-    return agrees and not _MEETS_ONLY.search(function)
-
-
-def _asks_if_finite(test: ast.expr) -> bool:
-    return any(
-        isinstance(n, ast.Call)
-        and re.search(r"is_?(?:nan|finite|inf)\Z", ast.unparse(n.func).rpartition(".")[2])
-        for n in ast.walk(test)
-    )
-
-
-def _is_verdict(call: ast.Call) -> bool:
-    """Return True if the name of a call says that its result is a decision."""
-    return bool(re.search(r"stop|skip|converge|finished|patience", ast.unparse(call.func), re.I))
-
-
-def _asked_if_any(test: ast.expr) -> ast.expr | None:
-    """Return that of which a condition asks whether it is there at all: `len(x) == 0`, `x is None`,
-    `x.any()`."""
-    if isinstance(test, ast.Call):
-        is_method = isinstance(test.func, ast.Attribute) and test.func.attr in ("any", "all")
-        if is_method:
-            return test.args[0] if test.args else test.func.value  # type: ignore[attr-defined]
-        return None
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
-        return None
-    left, right = test.left, test.comparators[0]
-    if not isinstance(right, ast.Constant):
-        return None
-    if isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-        return left if right.value is None and isinstance(left, ast.Name) else None
-    is_bound = right.value == 0 or (right.value == 1 and isinstance(test.ops[0], (ast.Lt, ast.GtE)))
-    for call in ast.walk(left) if is_bound else ():
-        if isinstance(call, ast.Call):
-            leaf = ast.unparse(call.func).rpartition(".")[2]
-            if leaf in ("len", "numel", "nelement", "sum", "count_nonzero", "item"):
-                receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-                return call.args[0] if call.args else receiver
-    return None
-
-
-def _is_shard(script: Script, node: ast.Subscript) -> bool:
-    """Return True for `files[rank::world]` and `array_split(files, world)[rank]`."""
-    if isinstance(node.slice, ast.Slice):
-        first = node.slice.lower
-        return first is not None and script.ranks.rank_kind(first) == "number"
-    value = node.value
-    is_split = isinstance(value, ast.Call) and (
-        ast.unparse(value.func).rpartition(".")[2] in _SPLITS
-    )
-    return is_split and script.ranks.rank_kind(node.slice) == "number"
