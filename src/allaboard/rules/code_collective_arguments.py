@@ -72,17 +72,21 @@ def _other_sizes(facts: ScriptFacts) -> Iterator[Claim]:
 def _masked(script: Script, call: ast.Call, passed: ast.expr) -> ast.expr | None:
     """Return the selection by a rank's own data that makes a tensor as long as it is; None for none."""
     for value, place in made_from(script, passed, KEEPS_DEVICE | MOVES):
-        functions = {script.enclosing_function(n) for n in (call, place)}
-        text = "\n".join(ast.unparse(f) for f in functions if f is not None)
-        if _PADS.search(text or "\n".join(script.lines)):
-            return None
-        if isinstance(value, ast.Call) and _kind(value) in ("nonzero", "masked_select", "unique"):
-            return value
-        if isinstance(value, ast.Subscript) and not isinstance(value.slice, (ast.Slice, ast.Tuple)):
-            masks = [m for m, _ in made_from(script, value.slice, KEEPS_DEVICE | MOVES)]
-            if masks and all(isinstance(m, ast.Compare) for m in masks):
-                return value
+        if _is_selected(script, value):
+            functions = {script.enclosing_function(n) for n in (call, place)}
+            text = "\n".join(ast.unparse(f) for f in functions if f is not None)
+            return None if _PADS.search(text or "\n".join(script.lines)) else value
     return None
+
+
+def _is_selected(script: Script, value: ast.expr) -> bool:
+    """Return True for `x[x > 0]` and `x.nonzero()`."""
+    if isinstance(value, ast.Call):
+        return _kind(value) in ("nonzero", "masked_select", "unique")
+    if not isinstance(value, ast.Subscript) or isinstance(value.slice, (ast.Slice, ast.Tuple)):
+        return False
+    masks = [m for m, _ in made_from(script, value.slice, KEEPS_DEVICE | MOVES)]
+    return bool(masks) and all(isinstance(m, ast.Compare) for m in masks)
 
 
 def _values_by_rank(script: Script, node: ast.expr) -> list[ast.expr]:

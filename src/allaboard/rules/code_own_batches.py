@@ -29,6 +29,8 @@ _SIZE = re.compile(
 """Matches names of the number of ranks."""
 _EVENED_OUT = re.compile(r"(?<!:)//|%|\bpad|ceil|cycle\(|drop_last(?!\s*=\s*False)|even")
 """Matches what may give all ranks the same number of samples."""
+MAX_SHARDS = 30
+"""Shares of a script that are followed to the loops over them."""
 _SPLITS = ("array_split", "tensor_split", "split", "chunk")
 """Functions of NumPy and PyTorch whose parts may be of different sizes."""
 
@@ -38,6 +40,7 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
+    shards = shards[:MAX_SHARDS]
     steps = joint_steps_of(script) if shards else None
     bindings = bindings_of(script)
     if "DistributedDataParallel" in facts.source and ".backward(" in facts.source:

@@ -23,6 +23,8 @@ _WRAPPERS = (
     "torch.distributed.fsdp.fully_shard",
     "horovod.torch.DistributedOptimizer",
 )
+MAX_DEPTH = 8
+"""Functions that are followed into each other."""
 _BACKWARD = ("backward", "manual_backward")
 LIGHTNING_DDP = re.compile(r"(?:strategy|accelerator)\s*=\s*['\"](?:ddp|fsdp|deepspeed)")
 """Matches the argument by which Lightning's trainer averages gradients over several ranks."""
@@ -34,6 +36,7 @@ class JointSteps:
     def __init__(self, script: Script) -> None:
         source = "\n".join(script.lines)
         self._script = script
+        self._depth = 0
         self._entered_by: dict[ast.AST, tuple[str, ast.Call] | None] = {}
         self._reach = call_graph_of(script)
         self.is_lightning = LIGHTNING_DDP.search(source) is not None
@@ -87,7 +90,11 @@ class JointSteps:
             ):
                 return entered_name.rpartition(".")[2]
         function = self._reach.called_function(call) if self.averages else None
-        reached = self.entered_by(function) if function is not None else None
+        reached = None
+        if function is not None and self._depth < MAX_DEPTH:
+            self._depth += 1
+            reached = self.entered_by(function)
+            self._depth -= 1
         if function is None or reached is None or reached[0] not in _BACKWARD:
             return ""
         return "" if _is_by_argument(self._script, reached[1], function) else reached[0]

@@ -48,14 +48,12 @@ def _find(script: Script) -> Iterator[OwnDecision]:
         if isinstance(node, ast.ExceptHandler):
             yield from _of_handler(script, steps, node)
         elif isinstance(node, (ast.If, ast.While)) and not isinstance(node.test, ast.Constant):
-            found = _of_condition(script, steps, node)
-            if found is None:
-                continue
             kind = own.decided_by(node.test)
-            if kind == "nan" and found.effect == "stops":
-                continue  # the run is lost on all ranks
             if not kind or kind == AGREED or script.rank_condition(node) is not None:
                 continue
+            found = _of_condition(script, steps, node)
+            if found is None or (kind == "nan" and found.effect == "stops"):
+                continue  # a loss that is not finite ends the run on all ranks
             # What is inside of such a decision is parted by it already.
             if kind not in {decided.get(a) for a in script.ancestors(node)}:
                 yield found._replace(kind=kind)
