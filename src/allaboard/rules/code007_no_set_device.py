@@ -23,7 +23,7 @@ from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer, resolve
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
-from allaboard.formats.python.host_numbers import is_rank_among_hosts
+from allaboard.formats.python.flow.host_numbers import is_rank_among_hosts
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _INIT = "torch.distributed.init_process_group"

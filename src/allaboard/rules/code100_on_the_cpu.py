@@ -20,8 +20,8 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.collective_calls import is_limited_to_group
 from allaboard.formats.python.evaluation import evaluate
+from allaboard.formats.python.flow.tensor_values import KEEPS_DEVICE, made_from
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
-from allaboard.formats.python.tensor_values import KEEPS_DEVICE, made_from
 
 _TENSORS = {"all_reduce": 0, "broadcast": 0, "reduce": 0, "all_gather": 1, "send": 0, "recv": 0}
 """Functions of torch.distributed with the position of their tensor."""

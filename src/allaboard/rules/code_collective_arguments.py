@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES
 from allaboard.formats.python.evaluation import integer
+from allaboard.formats.python.flow.tensor_values import KEEPS_DEVICE, MOVES, made_from
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.tensor_values import KEEPS_DEVICE, MOVES, made_from
 
 _TORCH = "torch.distributed."
 _SAME_SIZE = {
