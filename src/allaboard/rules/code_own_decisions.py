@@ -50,60 +50,60 @@ def _decisions(facts: ScriptFacts) -> Iterator[tuple[Script, OwnDecision]]:
 
 def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
     yield from _stopped_by_one(facts)
-    for script, found in _decisions(facts):
-        if found.effect == "stops":
+    for script, decision in _decisions(facts):
+        if decision.effect == "stops":
             yield _claim(
                 script,
-                found,
-                found.decision,
-                f"each rank decides by {_STOPS.get(found.kind, 'its own share of the data')} when to stop: "
-                "the first that leaves the loop lets the others wait in their next step",
+                decision,
+                decision.condition,
+                f"each rank decides by {_STOPS.get(decision.kind, 'its own share of the data')} when to "
+                "stop: the first that leaves the loop lets the others wait in their next step",
                 "dist.all_reduce(stop, op=dist.ReduceOp.MAX)   # before the decision, on all ranks",
             )
             return
 
 
 def _skips_by_own_loss(facts: ScriptFacts) -> Iterator[Claim]:
-    for script, found in _decisions(facts):
-        if found.effect == "skips" and found.kind == "nan":
-            yield _left_out(script, found)
+    for script, decision in _decisions(facts):
+        if decision.effect == "skips" and decision.kind == "nan":
+            yield _left_out(script, decision)
 
 
 def _met_by_own_batch(facts: ScriptFacts) -> Iterator[Claim]:
-    for script, found in _decisions(facts):
-        if found.effect == "skips" and found.kind != "nan":
-            yield _left_out(script, found)
-        elif found.effect == "enters" and found.call is not None:
-            where = script.reached_where(found.call, found.decision)  # type: ignore[arg-type]
+    for script, decision in _decisions(facts):
+        if decision.effect == "skips" and decision.kind != "nan":
+            yield _left_out(script, decision)
+        elif decision.effect == "enters" and decision.call is not None:
+            where = script.reached_where(decision.call, decision.condition)  # type: ignore[arg-type]
             yield _claim(
                 script,
-                found,
-                found.call,
-                f"{found.entered} is entered only by ranks {_ENTERS[found.kind]}: {where}",
-                f"{script.source_line(found.call)}   # on every rank, outside of the if of line "
-                f"{found.decision.lineno}",
+                decision,
+                decision.call,
+                f"{decision.entered} is entered only by ranks {_ENTERS[decision.kind]}: {where}",
+                f"{script.source_line(decision.call)}   # on every rank, outside of the if of line "
+                f"{decision.condition.lineno}",
             )
 
 
-def _left_out(script: Script, found: OwnDecision) -> Claim:
-    call = found.call
-    line = f"the {found.entered} of line {call.lineno}" if call else f"their {found.entered}"
+def _left_out(script: Script, decision: OwnDecision) -> Claim:
+    call = decision.call
+    line = f"the {decision.entered} of line {call.lineno}" if call else f"their {decision.entered}"
     fix = "skip = torch.isnan(loss).float(); dist.all_reduce(skip)   # then leave it out on every rank"
-    if found.kind in ("batch", "exception") and "backward" in found.entered:
+    if decision.kind in ("batch", "exception") and "backward" in decision.entered:
         fix = "loss = 0 * sum(p.sum() for p in model.parameters())   # and go through the step on every rank"
     return _claim(
         script,
-        found,
-        found.leaving or found.decision,
-        f"a rank {_LEAVES[found.kind]} leaves out the step, and the others wait for it in {line}",
+        decision,
+        decision.leaving or decision.condition,
+        f"a rank {_LEAVES[decision.kind]} leaves out the step, and the others wait for it in {line}",
         fix,
     )
 
 
-def _claim(script: Script, found: OwnDecision, place: ast.AST, summary: str, fix: str) -> Claim:
+def _claim(script: Script, decision: OwnDecision, place: ast.AST, summary: str, fix: str) -> Claim:
     """Return a claim at a place, with the other places of the decision as evidence."""
     places = dict.fromkeys(
-        n for n in (place, found.decision, found.leaving, found.call) if n is not None
+        n for n in (place, decision.condition, decision.leaving, decision.call) if n is not None
     )
     return Claim(
         summary=summary,

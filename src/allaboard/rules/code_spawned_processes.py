@@ -62,8 +62,8 @@ def _other_arguments(
     if len(functions) != 1 or isinstance(script.parents.get(functions[0]), ast.ClassDef):
         return
     function, numbered = functions[0], short != "Process"
-    given = call_argument(call, "args", 1 if numbered else 3)
-    problem = _misfit(script, function, given, numbered)
+    passed_arguments = call_argument(call, "args", 1 if numbered else 3)
+    problem = _misfit(script, function, passed_arguments, numbered)
     if problem and not any(k.arg in (None, "kwargs") for k in call.keywords):
         yield Claim(
             summary=f"{short} calls {function.name} {problem}",
@@ -74,9 +74,15 @@ def _other_arguments(
         )
 
 
-def _misfit(script: Script, function: Function, given: ast.expr | None, numbered: bool) -> str:
+def _misfit(
+    script: Script, function: Function, passed_arguments: ast.expr | None, numbered: bool
+) -> str:
     """Return in which way the arguments do not fit the function; "" if they do, or it cannot be told."""
-    value = resolve(script, given) if given is not None else ast.Tuple([], ast.Load())
+    value = (
+        resolve(script, passed_arguments)
+        if passed_arguments is not None
+        else ast.Tuple([], ast.Load())
+    )
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if not isinstance(value, (ast.Tuple, ast.List)):
         is_single = isinstance(value, (ast.Constant, ast.Dict)) or (

@@ -44,18 +44,18 @@ def made_from(
     """
     bindings = bindings_of(script)
     pending: list[tuple[ast.expr, ast.AST]] = [(node, node)]
-    seen: set[ast.AST] = set()
-    while pending and len(seen) < MAX_VALUES:
+    followed: set[ast.AST] = set()
+    while pending and len(followed) < MAX_VALUES:
         value, place = pending.pop()
-        if value in seen:
+        if value in followed:
             continue
-        seen.add(value)
+        followed.add(value)
         receiver = _receiver(value, through)
-        found: list[tuple[ast.expr, ast.AST]] = []
+        sources: list[tuple[ast.expr, ast.AST]] = []
         if receiver is not None:
-            found = [(receiver, place)]
+            sources = [(receiver, place)]
         elif isinstance(value, ast.Name):
-            found = [
+            sources = [
                 (b.value, b.place)
                 for b in bindings.of(value)
                 if b.value is not None and not b.is_passed and not b.is_item and b.number is None
@@ -63,9 +63,9 @@ def made_from(
             function = bindings.parameter_owner(value)
             for call in bindings.callers(function) if function is not None else ():
                 passed = bindings.argument(function, call, value.id) if function else None
-                found += [(passed, call)] if passed is not None else []
-        if found:
-            pending += found
+                sources += [(passed, call)] if passed is not None else []
+        if sources:
+            pending += sources
         else:
             yield value, place
 

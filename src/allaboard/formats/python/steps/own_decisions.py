@@ -24,7 +24,7 @@ class OwnDecision(NamedTuple):
     """``skips`` (leaves out the rest of a round), ``stops`` (leaves the loop) or ``enters``."""
     kind: str
     """What the decision is made by: a kind of OwnValues, ``nan``, or ``exception``."""
-    decision: ast.If | ast.While | ast.ExceptHandler
+    condition: ast.If | ast.While | ast.ExceptHandler
     """The condition or the handler."""
     leaving: ast.stmt | None
     """The statement by which the rank leaves; None where it enters or a loop's own condition ends it."""
@@ -42,21 +42,21 @@ def find_own_decisions(script: Script) -> tuple[OwnDecision, ...]:
 
 def _find(script: Script) -> Iterator[OwnDecision]:
     steps = joint_steps_of(script)
-    own = OwnValues(script, steps)
+    own_values = OwnValues(script, steps)
     decided: dict[ast.AST, str] = {}
     for node in list(script.parents):
         if isinstance(node, ast.ExceptHandler):
             yield from _of_handler(script, steps, node)
         elif isinstance(node, (ast.If, ast.While)) and not isinstance(node.test, ast.Constant):
-            kind = own.decided_by(node.test)
+            kind = own_values.decided_by(node.test)
             if not kind or kind == AGREED or script.rank_condition(node) is not None:
                 continue
-            found = _of_condition(script, steps, node)
-            if found is None or (kind == "nan" and found.effect == "stops"):
+            parting = _of_condition(script, steps, node)
+            if parting is None or (kind == "nan" and parting.effect == "stops"):
                 continue  # a loss that is not finite ends the run on all ranks
             # What is inside of such a decision is parted by it already.
             if kind not in {decided.get(a) for a in script.ancestors(node)}:
-                yield found._replace(kind=kind)
+                yield parting._replace(kind=kind)
             decided[node] = kind
 
 
@@ -116,9 +116,13 @@ def _of_handler(
     caught = ast.unparse(handler.type) if handler.type is not None else ""
     if any(name in caught for name in _RETRIED) or steps.is_entered_in(block.body):
         return
-    found = _after_leaving(script, steps, block, leaving)
-    if found is not None and found.entered == "backward" and not _exchanges_before(script, block):
-        yield found._replace(kind="exception", decision=handler)
+    parting = _after_leaving(script, steps, block, leaving)
+    if (
+        parting is not None
+        and parting.entered == "backward"
+        and not _exchanges_before(script, block)
+    ):
+        yield parting._replace(kind="exception", condition=handler)
 
 
 def _exchanges_before(script: Script, block: ast.Try) -> bool:

@@ -75,59 +75,59 @@ class OwnValues:
         ``agreed`` if the ranks have exchanged it; "" for any other."""
         return self._kind(node, {}, MAX_DEPTH)
 
-    def _kind(self, node: ast.expr | None, given: Mapping[str, str], depth: int) -> str:
+    def _kind(self, node: ast.expr | None, argument_kinds: Mapping[str, str], depth: int) -> str:
         if node is None or isinstance(node, ast.Constant) or depth <= 0:
             return ""
-        key = (node, *sorted(given.items()))
+        key = (node, *sorted(argument_kinds.items()))
         if key not in self._kinds:
             self._kinds[key] = ""  # while it is looked at: it may be made of itself
-            self._kinds[key] = self._kind_of(node, given, depth - 1)
+            self._kinds[key] = self._kind_of(node, argument_kinds, depth - 1)
         return self._kinds[key]
 
-    def _kind_of(self, node: ast.expr, given: Mapping[str, str], depth: int) -> str:
+    def _kind_of(self, node: ast.expr, argument_kinds: Mapping[str, str], depth: int) -> str:
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return self._variable_kind(node, given, depth)
+            return self._variable_kind(node, argument_kinds, depth)
         if isinstance(node, ast.Call):
-            return self._call_kind(node, given, depth)
+            return self._call_kind(node, argument_kinds, depth)
         if isinstance(node, ast.Compare):
             if not isinstance(node.ops[0], _ENTERS):
                 return ""
-            return _number(self._merged([node.left, *node.comparators], given, depth))
+            return _number(self._merged([node.left, *node.comparators], argument_kinds, depth))
         if isinstance(node, (ast.Lambda, ast.JoinedStr)):
             return ""
         parts = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
             parts = [node.elt]
-        kind = self._merged(parts, given, depth)
+        kind = self._merged(parts, argument_kinds, depth)
         return _number(kind) if isinstance(node, (ast.BinOp, ast.UnaryOp)) else kind
 
-    def _merged(self, parts: list[ast.expr], given: Mapping[str, str], depth: int) -> str:
-        kinds = [self._kind(p, given, depth) for p in parts]
+    def _merged(self, parts: list[ast.expr], argument_kinds: Mapping[str, str], depth: int) -> str:
+        kinds = [self._kind(p, argument_kinds, depth) for p in parts]
         return _merge(kinds)
 
-    def _variable_kind(self, node: Variable, given: Mapping[str, str], depth: int) -> str:
+    def _variable_kind(self, node: Variable, argument_kinds: Mapping[str, str], depth: int) -> str:
         if isinstance(node, ast.Attribute) and _SIZES.fullmatch(node.attr):
             return ""
         if _COUNTER.search(ast.unparse(node)):
             return ""
         if self._is_agreed(node):
             return AGREED
-        if isinstance(node, ast.Name) and node.id in given:
-            return given[node.id]
+        if isinstance(node, ast.Name) and node.id in argument_kinds:
+            return argument_kinds[node.id]
         bindings = self.bindings.of(node)
-        kinds = [self._binding_kind(b, given, depth) for b in bindings]
+        kinds = [self._binding_kind(b, argument_kinds, depth) for b in bindings]
         if isinstance(node, ast.Name):
             kinds += self._parameter_kinds(node, depth)
         elif not bindings and isinstance(node, ast.Attribute):
-            own = self._attribute_of_object(node)
-            kinds += [self._binding_kind(b, {}, depth) for b in own]
-            if not own:
-                kinds.append(_part_of(self._kind(node.value, given, depth), node.attr))
+            bindings_of_class = self._attribute_of_object(node)
+            kinds += [self._binding_kind(b, {}, depth) for b in bindings_of_class]
+            if not bindings_of_class:
+                kinds.append(_part_of(self._kind(node.value, argument_kinds, depth), node.attr))
         elif not bindings and isinstance(node, ast.Subscript):
             is_share = is_shard(self._script, node)
             name = str(node.slice.value) if isinstance(node.slice, ast.Constant) else "loss"
             name = "loss" if name.lstrip("-").isdecimal() else name
-            whole = self._kind(node.value, given, depth)
+            whole = self._kind(node.value, argument_kinds, depth)
             kinds.append("share" if is_share else _part_of(whole, name))
         return _merge(kinds)
 
@@ -150,14 +150,14 @@ class OwnValues:
         passed = [self.bindings.argument(function, c, name.id) for c in calls]
         return [self._kind(p, {}, depth) for p in passed]
 
-    def _binding_kind(self, binding: Binding, given: Mapping[str, str], depth: int) -> str:
+    def _binding_kind(self, binding: Binding, argument_kinds: Mapping[str, str], depth: int) -> str:
         place, value = binding.place, binding.value
         function = self._script.enclosing_function(place)
         if function is not None and function.name in self._sources.signal_handlers:
             return "signal"
         if binding.is_item:
-            return self._item_kind(binding, given, depth)
-        kind = self._kind(value, given, depth)
+            return self._item_kind(binding, argument_kinds, depth)
+        kind = self._kind(value, argument_kinds, depth)
         if binding.is_passed:
             return "" if kind in ("share", "batch") else kind
         if kind or not isinstance(place, (ast.Assign, ast.AugAssign)):
@@ -167,17 +167,17 @@ class OwnValues:
             if isinstance(ancestor, Function):
                 break
             if isinstance(ancestor, ast.If):
-                decided = self.decided_by(ancestor.test, given, depth)
+                decided = self.decided_by(ancestor.test, argument_kinds, depth)
                 if decided:
                     return decided
         return ""
 
-    def _item_kind(self, binding: Binding, given: Mapping[str, str], depth: int) -> str:
+    def _item_kind(self, binding: Binding, argument_kinds: Mapping[str, str], depth: int) -> str:
         iterated = binding.value
         text = ast.unparse(iterated) if iterated is not None else ""
         if "enumerate(" in text and binding.number == 0:
             return ""
-        kind = self._kind(iterated, given, depth)
+        kind = self._kind(iterated, argument_kinds, depth)
         if not _LOADER.search(text):
             return "" if kind == "share" else kind
         if kind == "share":
@@ -187,7 +187,7 @@ class OwnValues:
         )
         return "batch" if is_training and "range(" not in text else kind
 
-    def _call_kind(self, node: ast.Call, given: Mapping[str, str], depth: int) -> str:
+    def _call_kind(self, node: ast.Call, argument_kinds: Mapping[str, str], depth: int) -> str:
         name = self._script.call_name(node.func)
         leaf = ast.unparse(node.func).rpartition(".")[2]
         if _SIZES.fullmatch(leaf):
@@ -196,18 +196,18 @@ class OwnValues:
             return AGREED
         if kind := self._sources.kind_of_call(name):
             return kind
-        if self._gives_share(node, name, leaf, given, depth):
+        if self._gives_share(node, name, leaf, argument_kinds, depth):
             return "share"
         arguments = [*node.args, *(k.value for k in node.keywords)]
         is_elsewhere = self.bindings.called_function(node) is None
-        kinds = [self._kind(a, given, depth) for a in arguments]
+        kinds = [self._kind(a, argument_kinds, depth) for a in arguments]
         if is_elsewhere and _EVALUATES.search(leaf) and "share" in kinds:
             return "loss"
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         function = self.bindings.called_function(node)
         if function is not None and function.name != "__init__":
-            return self._result_kind(function, node, given, depth)
-        kinds += [self._kind(p, given, depth) for p in receiver]
+            return self._result_kind(function, node, argument_kinds, depth)
+        kinds += [self._kind(p, argument_kinds, depth) for p in receiver]
         kind = _merge(
             [
                 k
@@ -218,26 +218,28 @@ class OwnValues:
         return kind if _SAME_VALUE.fullmatch(leaf) else _number(kind)
 
     def _gives_share(
-        self, node: ast.Call, name: str, leaf: str, given: Mapping[str, str], depth: int
+        self, node: ast.Call, name: str, leaf: str, argument_kinds: Mapping[str, str], depth: int
     ) -> bool:
         if leaf == "DistributedSampler" or name == "accelerate.Accelerator().prepare":
             return True
         is_data = _DIVIDES.search(leaf) is not None or leaf in self._sources.data_classes
         arguments = [*node.args, *(k.value for k in node.keywords)]
         return is_data and any(
-            self._script.ranks.rank_kind(a) == "number" or self._kind(a, given, depth) == "share"
+            self._script.ranks.rank_kind(a) == "number"
+            or self._kind(a, argument_kinds, depth) == "share"
             for a in arguments
         )
 
     def _result_kind(
-        self, function: Function, call: ast.Call, given: Mapping[str, str], depth: int
+        self, function: Function, call: ast.Call, argument_kinds: Mapping[str, str], depth: int
     ) -> str:
         """Return the kind of what a function of the script returns for these arguments."""
         if depth < MAX_DEPTH // 3:
             return ""
         names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
         passed = {
-            n: self._kind(self.bindings.argument(function, call, n), given, depth) for n in names
+            n: self._kind(self.bindings.argument(function, call, n), argument_kinds, depth)
+            for n in names
         }
         kinds = []
         for node in ast.walk(function):
@@ -250,38 +252,41 @@ class OwnValues:
         return _merge(kinds)
 
     def decided_by(
-        self, test: ast.expr, given: Mapping[str, str] | None = None, depth: int = MAX_DEPTH
+        self,
+        test: ast.expr,
+        argument_kinds: Mapping[str, str] | None = None,
+        depth: int = MAX_DEPTH,
     ) -> str:
         """Return the kind of the value by which a condition has another outcome on each rank; "" if it has
         the same on all, ``agreed`` if they have exchanged it."""
-        given = given or {}
+        argument_kinds = argument_kinds or {}
         if isinstance(test, ast.BoolOp):
-            return _merge([self.decided_by(v, given, depth) for v in test.values])
+            return _merge([self.decided_by(v, argument_kinds, depth) for v in test.values])
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             if isinstance(test.operand, ast.Name):
-                return self._kind(test.operand, given, depth)
-            return self.decided_by(test.operand, given, depth)
-        asked = asked_if_any(test) if not asks_if_finite(test) else None
-        if asked is not None:
-            kind = self._kind(asked, given, depth)
+                return self._kind(test.operand, argument_kinds, depth)
+            return self.decided_by(test.operand, argument_kinds, depth)
+        questioned = asked_if_any(test) if not asks_if_finite(test) else None
+        if questioned is not None:
+            kind = self._kind(questioned, argument_kinds, depth)
             return "batch" if kind == "loss" else kind if kind in ("batch", AGREED) else ""
         if asks_if_finite(test):
             kind = self._merged(
-                [c for c in ast.walk(test) if isinstance(c, ast.Call)], given, depth
+                [c for c in ast.walk(test) if isinstance(c, ast.Call)], argument_kinds, depth
             )
             kind = kind or ("loss" if "loss" in ast.unparse(test).lower() else "")
             return {"loss": "nan", "batch": "nan"}.get(kind, kind)
         if isinstance(test, ast.Compare):
-            kind = self._kind(test, given, depth)
+            kind = self._kind(test, argument_kinds, depth)
             if not kind and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
-                kind = self._merged([test.left, *test.comparators], given, depth)
+                kind = self._merged([test.left, *test.comparators], argument_kinds, depth)
                 kind = kind if kind in ("chance", AGREED) else ""
             return kind
         if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)):
-            kind = self._kind(test, given, depth)
+            kind = self._kind(test, argument_kinds, depth)
             return "" if kind in ("batch", "share") else kind
         if isinstance(test, ast.Call):
-            kind = self._kind(test, given, depth)
+            kind = self._kind(test, argument_kinds, depth)
             is_seen = self.bindings.called_function(test) is not None
             return kind if is_seen or kind == AGREED or is_verdict(test) else ""
         return ""
