@@ -54,6 +54,12 @@ PROGRAMS = {
         "(slope,) = torch.autograd.grad(score, rows, create_graph=True)\n"
         "(score + slope.square().sum()).backward()\n"
     ),
+    "a model that went forward and is gone": (
+        START + "import gc\njudge(rows).mean().item()\ndel judge\ngc.collect()\n"
+        "from torch.utils.checkpoint import checkpoint\n"
+        "for _ in range(2):\n"
+        "    checkpoint(lambda x: x.relu(), maker(rows), use_reentrant=True).sum().backward()\n"
+    ),
     "a place in the graph": (
         START + "maker(rows)\n"
         "torch.autograd.backward(torch.autograd.graph.get_gradient_edge(judge(rows).sum()))\n"
@@ -141,6 +147,11 @@ def test_a_gradient_that_comes_to_no_parameter_is_none_of_a_model(
     shared: Shared,
 ) -> None:
     assert shared.elements["a penalty on the slope"] == [JUDGE]
+
+
+def test_a_model_that_is_gone_has_no_turn(shared: Shared) -> None:
+    """What the graph hides is the other's, the only one that is left."""
+    assert shared.elements["a model that went forward and is gone"] == [MAKER, MAKER]
 
 
 def test_from_a_place_in_the_graph(shared: Shared) -> None:

@@ -217,5 +217,5 @@ RULE = Rule(
     since="0.1",
     retry=Retry.NEVER,
     relations=Relations(explains=("LOG003",)),
-    drill=("tf-collectives-differ", "jax-collectives-differ"),
+    drill=("tf-collectives-differ",),
 )

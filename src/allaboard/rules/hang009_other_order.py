@@ -214,6 +214,7 @@ RULE = Rule(
     retry=Retry.NEVER,
     relations=Relations(explains=("LOG003",)),
     drill=(
+        "jax-collectives-differ",
         "other-order",
         "other-order-functional",
         "ddp-validates-alone",

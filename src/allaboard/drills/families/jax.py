@@ -18,7 +18,7 @@ DRILLS = {
             "A JAX process calls a collective of another size while the others reduce their gradients"
         ),
         script="jax_psum.py",
-        expects="EXIT009",
+        expects="HANG009",
         workers=2,
         guilty=0,
         blames=(0, 1),

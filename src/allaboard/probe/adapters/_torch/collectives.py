@@ -65,6 +65,10 @@ class Recorder:
         self.groups: dict[int, Group | None] = {}
         # Weak: a group that outlived the program's own would leave its sockets open, and its file:// behind.
         self.reducers: dict[int, tuple[weakref.ref[Any], Flat]] = {}
+        self.living: dict[int, weakref.ref[Any]] = {}
+        """The reducers by their id(), to be told when one is gone: no backward of it comes any more."""
+        self.gone: list[int] = []
+        """Those that are gone since: garbage is collected in the middle of anything."""
         self.owners: dict[int, int] = {}
         """The reducer of each parameter, both by id()."""
         self.pending: list[int] = []
@@ -231,6 +235,8 @@ class Recorder:
         """The reducers whose turn comes in a backward from these roots, in the order of their making: in
         which order models went forward may differ between ranks."""
         pending = self.pending
+        if self.gone:
+            self.forget_gone()
         if len(pending) == 1 and not self.spoiled:
             way = self._ways.get(pending[0])
             if way is not None and reaches(roots[0], way, self.owners, pending[0]):
@@ -247,6 +253,26 @@ class Recorder:
             reached = set(pending)  # it is most likely the one model's
         pending[:] = [one for one in pending if one not in reached]
         return [one for one in self.reducers if one in reached]
+
+    def add_reducer(self, reducer: Any, pg: Any, parameters: Any) -> None:
+        """Know this reducer of these parameters over that group of processes."""
+        self.forget_gone()  # one of them may have had this id()
+        key, gone = id(reducer), self.gone
+        self.living[key] = weakref.ref(reducer, lambda _: gone.append(key))
+        self.reducers[key] = (weakref.ref(pg), Flat(parameters))
+        self.owners.update((id(p), key) for p in parameters)
+
+    def forget_gone(self) -> None:
+        """Forget the reducers whose models are gone: their turn never comes."""
+        while self.gone:
+            reducer = self.gone.pop()
+            self.living.pop(reducer, None)
+            self.reducers.pop(reducer, None)
+            self._ways.pop(reducer, None)
+            if reducer in self.pending:
+                self.pending.remove(reducer)
+            for parameter in [p for p, owner in list(self.owners.items()) if owner == reducer]:
+                del self.owners[parameter]
 
     def spoil(self) -> None:
         """Note that from here on the order of calls proves nothing, in any group."""

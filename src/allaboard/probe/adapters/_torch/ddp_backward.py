@@ -7,7 +7,6 @@ also the value that backward begins from, and that ranks under `Join` shadow eac
 from __future__ import annotations
 
 import functools
-import weakref
 from sys import _getframe
 from time import monotonic, thread_time
 
@@ -15,7 +14,6 @@ from ... import member
 from ...signal_errors import reraise_from_handler
 from .._loss_values import Losses
 from . import collective_signatures as table
-from .collectives import Flat
 from .parameter_hash import replicas
 from .phases import trains
 
@@ -37,11 +35,8 @@ def reducer(recorder: Recorder, cls: Any) -> None:
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         create(self, params, *args, **kwargs)
         try:
-            # One that is gone may have had this id. Taken out first: the order is that of making.
-            recorder.reducers.pop(id(self), None)
             pg = kwargs.get("process_group") or args[2]
-            recorder.reducers[id(self)] = (weakref.ref(pg), Flat(params))
-            recorder.owners.update((id(p), id(self)) for p in params)
+            recorder.add_reducer(self, pg, params)
             if pg.size() == recorder.module.get_world_size():
                 replicas.add(params)
         except Exception as error:
