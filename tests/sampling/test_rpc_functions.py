@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.facts import Frame
-from allaboard.sampling.rpc_functions import MAX_FUNCTIONS, rpc_functions
+from allaboard.facts import Frame, Task
+from allaboard.sampling.rpc_functions import MAX_FUNCTIONS, polling_cpu, rpc_functions
 
 RUNS = Frame("/v/site-packages/torch/distributed/rpc/internal.py", 209, "_run_function")
 SCORE = Frame("/home/u/train.py", 14, "score", "time.sleep(10_000)")
@@ -27,3 +27,8 @@ def test_a_function_of_the_users_own_that_has_the_same_name_does_not_count() -> 
 
 def test_there_is_a_bound() -> None:
     assert len(rpc_functions([(SCORE, RUNS)] * 16)) == MAX_FUNCTIONS
+
+
+def test_what_polls_is_told_by_its_name() -> None:
+    tasks = [Task("python", 3.5, 0), Task("TP_SHM_reactor", 9.0, 0), Task("TP_UV_loop", 0.5, 0)]
+    assert polling_cpu(tasks) == 9.5 and polling_cpu([]) == 0.0

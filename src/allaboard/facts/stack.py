@@ -207,6 +207,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     those that were at one place at all samples."""
     moving_rpc_functions: int = 0
     """How many such functions were not at one place: they may be about to give an answer."""
+    polling_cores: float = 0.0
+    """Cores with which PyTorch's RPC polled between the samples, whatever else the process does."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

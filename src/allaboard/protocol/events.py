@@ -140,6 +140,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """True if it stands at a lock and another thread waits for the answer of another process."""
     rpc_functions: tuple[tuple[Frame, ...], ...] = ()
     """Frames of the threads in which PyTorch's RPC runs a function for another process, innermost first."""
+    polling_cpu: Measure = 0.0
+    """CPU time (s) so far of the threads with which PyTorch's RPC polls, if there are such functions."""
     awaited_pids: tuple[Pid, ...] = ()
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     awaited_end: str = ""

@@ -119,10 +119,14 @@ def _worker(
     *functions: tuple[Frame, ...],
     main: tuple[Frame, ...] = (_SYNC, USER),
     moving: int = 0,
+    polling: float = 0.0,
     **changes: object,
 ) -> Member:
     stack = msgspec.structs.replace(
-        sample_stack(*main), rpc_functions=functions, moving_rpc_functions=moving
+        sample_stack(*main),
+        rpc_functions=functions,
+        moving_rpc_functions=moving,
+        polling_cores=polling,
     )
     return sample_member(rank, **({"stack": stack, "cpu": 0.0} | changes))
 
@@ -134,7 +138,11 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "two workers with one thread each call each other back": (
-            stalled_job(_worker(0, (_SYNC, _BACK)), _worker(1, (_SYNC, _BACK), cpu=0.3), **_LONG),
+            stalled_job(
+                _worker(0, (_SYNC, _BACK), polling=0.93, cpu=0.95),
+                _worker(1, (_SYNC, _BACK), polling=0.2, cpu=0.3),
+                **_LONG,
+            ),
             "all 2 functions that run for calls of RPC wait for answers of RPC themselves, at train.py:18 in "
             "ask_back, and no worker does anything else",
         ),
@@ -161,6 +169,9 @@ RULE = Rule(
         ),
         "native code computes the answer": stalled_job(
             _worker(0, (_SYNC, _BACK)), _worker(1, main=_SHUTDOWN, cpu=0.95), **_LONG
+        ),
+        "native code computes the answer beside a thread that polls": stalled_job(
+            _worker(0, (_SYNC, _BACK), polling=0.9, cpu=1.8), _worker(1, (_SYNC, _BACK)), **_LONG
         ),
         "the answer is on its way": stalled_job(
             _worker(0, (_SYNC, _BACK)), _worker(1, main=_SHUTDOWN, traffic=3e6), **_LONG

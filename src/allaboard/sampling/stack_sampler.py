@@ -33,6 +33,7 @@ from allaboard.hosts.awaited.full_pipe import child_at_full_pipe
 from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
+from allaboard.hosts.thread_stats import thread_stats
 from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
@@ -44,7 +45,7 @@ from allaboard.sampling.lock_owners import (
     lock_holds,
     other_user_frames,
 )
-from allaboard.sampling.rpc_functions import rpc_functions
+from allaboard.sampling.rpc_functions import polling_cpu, rpc_functions
 
 FAULTHANDLER_TIMEOUT_S = 0.5
 """Seconds that a process gets to write its stacks."""
@@ -94,6 +95,7 @@ async def sample_or_reason(
     at_lock = spot is Spot.LOCK
     waits_for_threads = spot in (Spot.LOCK, Spot.LEAVING)
     other_threads = [with_source(s) for s in stacks[1:]]
+    functions = rpc_functions(other_threads)
     fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
     sample = StackSampled(
         pid=pid,
@@ -122,7 +124,8 @@ async def sample_or_reason(
         awaited_end=awaited_end(pid),
         unread_child=child_at_full_pipe(pid, below) if spot is Spot.CHILD else 0,
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
-        rpc_functions=rpc_functions(other_threads),
+        rpc_functions=functions,
+        polling_cpu=polling_cpu(thread_stats(pid).values()) if functions else 0.0,
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),

@@ -64,9 +64,9 @@ def find_rpc_wait(view: JobView) -> RpcWait | None:
     return RpcWait(callers, tuple(f for f in functions if not _is_rpc_wait(f.stack.frames)))
 
 
-MAX_POLLING_CORES = 0.6
-"""Cores that RPC's own threads use at most while they poll; native code that computes for a call uses
-more."""
+MAX_CORES = 0.3
+"""Cores that a member uses at most, without those with which RPC polls; native code that computes for a call
+uses more."""
 
 
 def _all_wait_for_rpc(alive: Sequence[Member], functions: Sequence[RpcFunction]) -> bool:
@@ -77,8 +77,8 @@ def _all_wait_for_rpc(alive: Sequence[Member], functions: Sequence[RpcFunction])
         and all(_waits_for_answer(f.stack.frames) for f in functions)
         and all(
             is_still(m)
-            and m.cpu < MAX_POLLING_CORES
             and m.stack is not None
+            and m.cpu - m.stack.polling_cores < MAX_CORES
             and not m.stack.moving_rpc_functions
             for m in alive
         )

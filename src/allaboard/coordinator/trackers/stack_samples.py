@@ -98,6 +98,7 @@ class StackSamples:
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
             rpc_functions=still_functions,
+            polling_cores=self.rate(lambda sample: sample.polling_cpu),
             moving_rpc_functions=max(len(s.rpc_functions) for s in samples) - len(still_functions),
             awaited_pids=newest.awaited_pids,
             awaited_end=newest.awaited_end
