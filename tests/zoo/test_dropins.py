@@ -16,6 +16,7 @@ import pytest
 import allaboard
 from allaboard.launch.port_reservation import reserve_ports
 from bedded import need
+from free_ports import free_port
 from multihost_drills.contract import MEETING_PORT
 from multihost_drills.run_host_drill import CLUSTER
 from multihost_drills.run_host_drill import described as on_host
@@ -140,10 +141,7 @@ def test_a_silent_listener_on_the_port() -> None:
 
 
 def test_tcp_in_the_arguments_wins_over_the_environment() -> None:
-    (held,) = reserve_ports(1)
-    place = f"tcp://127.0.0.1:{held.getsockname()[1]}"
-    held.close()
-    argument = {"timeout": 60, "init_method": place}
+    argument = {"timeout": 60, "init_method": f"tcp://127.0.0.1:{free_port()}"}
 
     def without_port(rank: int, told: dict[str, str]) -> dict[str, str]:
         return {**told, "MASTER_PORT": "1"}

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+FAILED = "process failed"
+"""The note of the first process of multiprocessing that failed since the last one was started: its pid and
+its exit code; "" once another one was started."""
+
 
 def _process(module: Any) -> None:
     cls = module.BaseProcess
@@ -50,11 +54,11 @@ def _process(module: Any) -> None:
     @functools.wraps(start)
     def started(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            if "process failed" in member.here.notes:
+            if FAILED in member.here.notes:
                 # It may take the place of the one that failed: the program has gone on.
-                member.here.note("process failed", "")
-        except Exception:
-            pass
+                member.here.note(FAILED, "")
+        except Exception as error:
+            reraise_from_handler(error)
         return start(self, *args, **kwargs)
 
     cls.start = started
@@ -141,8 +145,8 @@ def _note_killed(pid: int, code: int) -> None:
 def _note_failed(pid: int, code: int) -> None:
     """Notes the first process of multiprocessing that failed since the last one was started: nothing else
     tells of it, unless the program reads its exit code."""
-    if member.here.box is not None and code > 0 and not member.here.notes.get("process failed"):
-        member.here.note("process failed", "%d %d" % (pid, code))
+    if member.here.box is not None and code > 0 and not member.here.notes.get(FAILED):
+        member.here.note(FAILED, "%d %d" % (pid, code))
 
 
 def _write_exit(pid: int, code: int) -> None:

@@ -46,9 +46,8 @@ def waiting(
                 if detail:
                     label = (name + detail).encode()[:60]
             except Exception as error:
-                reraise_from_handler(
-                    error
-                )  # else the call itself says what is wrong with its arguments
+                # Else the call itself says what is wrong with its arguments.
+                reraise_from_handler(error)
         began_at = time.monotonic()
         try:
             slot.enter(label, 0, 0, began_at)

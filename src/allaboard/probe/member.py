@@ -259,16 +259,13 @@ def raised(
         return
     if here.recorded_exception == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
-    raised_at_s = time.monotonic()
-    for is_last in (False, True):
-        try:
-            here.box.text("raised", text_records.exception(kind, value, traceback, raised_at_s))
-            break
-        # Out of a signal's handler: where a DataLoader has lost a worker, PyTorch's raises soon after the
-        # broken connection did. The program has been left, so nothing hears of it.
-        except Exception:
-            if is_last:
-                raise
+    told = (kind, value, traceback, time.monotonic())
+    try:
+        here.box.text("raised", text_records.exception(*told))
+    # Out of a signal's handler: where a DataLoader has lost a worker, PyTorch's raises soon after the broken
+    # connection did. The program has been left, so nothing hears of it.
+    except Exception:
+        here.box.text("raised", text_records.exception(*told))
     # Its id: the exception itself would keep alive what its frames hold.
     here.recorded_exception = (id(value), kind)
 

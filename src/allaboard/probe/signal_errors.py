@@ -15,11 +15,8 @@ def reraise_from_handler(error: BaseException) -> None:
     Python runs handlers between any two bytecodes of the main thread, so also within a hook, see
     docs.python.org/3/library/signal.html#execution-of-python-signal-handlers.
     """
-    traceback = error.__traceback__
-    handlers: frozenset[CodeType] | None = None
+    handlers, traceback = _handlers(), error.__traceback__
     while traceback is not None:
-        if handlers is None:
-            handlers = _handlers()
         if traceback.tb_frame.f_code in handlers:
             raise error
         traceback = traceback.tb_next

@@ -20,6 +20,9 @@ _RPC_CALL = compile_late(r"\brpc_(?:a?sync)\s*\(|\.to_here\s*\(")
 _RPC_API = compile_late(r"(?:^|/)torch/distributed/rpc/api\.py$")
 _WAIT_CALL = compile_late(r"\.(?:wait|value)\s*\(")
 """A future of RPC waits in C: only the source line shows it, and a collective's Work looks the same."""
+MAX_CORES = 0.3
+"""Cores that a member uses at most, without those with which RPC polls; native code that computes for a call
+uses more."""
 
 
 class RpcFunction(NamedTuple):
@@ -62,11 +65,6 @@ def find_rpc_wait(view: JobView) -> RpcWait | None:
     if _all_wait_for_rpc(alive, functions):
         return RpcWait(callers, (), functions)
     return RpcWait(callers, tuple(f for f in functions if not _is_rpc_wait(f.stack.frames)))
-
-
-MAX_CORES = 0.3
-"""Cores that a member uses at most, without those with which RPC polls; native code that computes for a call
-uses more."""
 
 
 def _all_wait_for_rpc(alive: Sequence[Member], functions: Sequence[RpcFunction]) -> bool:

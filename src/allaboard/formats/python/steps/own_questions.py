@@ -24,9 +24,8 @@ def asked_if_any(test: ast.expr) -> ast.expr | None:
     """Return that of which a condition asks whether it is there at all: `len(x) == 0`, `x is None`,
     `x.any()`."""
     if isinstance(test, ast.Call):
-        is_method = isinstance(test.func, ast.Attribute) and test.func.attr in ("any", "all")
-        if is_method:
-            return test.args[0] if test.args else test.func.value  # type: ignore[attr-defined]
+        if isinstance(test.func, ast.Attribute) and test.func.attr in ("any", "all"):
+            return test.args[0] if test.args else test.func.value
         return None
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None

@@ -102,8 +102,7 @@ class OwnValues:
         return _number(kind) if isinstance(node, (ast.BinOp, ast.UnaryOp)) else kind
 
     def _merged(self, parts: list[ast.expr], argument_kinds: Mapping[str, str], depth: int) -> str:
-        kinds = [self._kind(p, argument_kinds, depth) for p in parts]
-        return _merge(kinds)
+        return _merge([self._kind(p, argument_kinds, depth) for p in parts])
 
     def _variable_kind(self, node: Variable, argument_kinds: Mapping[str, str], depth: int) -> str:
         if isinstance(node, ast.Attribute) and _SIZES.fullmatch(node.attr):
@@ -199,12 +198,11 @@ class OwnValues:
         if self._gives_share(node, name, leaf, argument_kinds, depth):
             return "share"
         arguments = [*node.args, *(k.value for k in node.keywords)]
-        is_elsewhere = self.bindings.called_function(node) is None
+        function = self.bindings.called_function(node)
         kinds = [self._kind(a, argument_kinds, depth) for a in arguments]
-        if is_elsewhere and _EVALUATES.search(leaf) and "share" in kinds:
+        if function is None and _EVALUATES.search(leaf) and "share" in kinds:
             return "loss"
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        function = self.bindings.called_function(node)
         if function is not None and function.name != "__init__":
             return self._result_kind(function, node, argument_kinds, depth)
         kinds += [self._kind(p, argument_kinds, depth) for p in receiver]
@@ -295,9 +293,14 @@ class OwnValues:
         scope = self._script.enclosing_function(node) if isinstance(node, ast.Name) else None
         if (scope, ast.unparse(node)) in self._sources.exchanged:
             return True
-        holder = node.value if not isinstance(node, ast.Name) else None
-        is_held = isinstance(holder, (ast.Name, ast.Attribute)) and holder is not None
-        return is_held and ast.unparse(holder) != "self" and self._is_agreed(holder)  # type: ignore[arg-type]
+        if isinstance(node, ast.Name):
+            return False
+        holder = node.value
+        return (
+            isinstance(holder, (ast.Name, ast.Attribute))
+            and ast.unparse(holder) != "self"
+            and self._is_agreed(holder)
+        )
 
 
 def _merge(kinds: list[str]) -> str:
