@@ -37,7 +37,7 @@ def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
     node itself."""
     for _ in range(depth):
         bound = None
-        if isinstance(node, ast.Name) or _is_own_attribute(node) or _is_entry(node):
+        if isinstance(node, ast.Name) or _is_own_attribute(node) or is_entry(node):
             bound = script.ranks.sole_value(node)
         if bound is None and isinstance(node, ast.Name):
             bound = passed_value(script, node)
@@ -135,10 +135,6 @@ def _entry(script: Script, node: ast.Subscript | ast.Attribute, depth: int) -> a
         and s.value is not None
     ]
     return values[0] if len(values) == 1 else None
-
-
-def _is_entry(node: ast.expr) -> TypeGuard[ast.Subscript]:
-    return is_entry(node)
 
 
 def _is_own_attribute(node: ast.expr) -> TypeGuard[ast.Attribute]:

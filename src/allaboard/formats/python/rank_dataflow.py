@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from allaboard.facts.configuration.source_variables import variables_of
 
@@ -281,7 +282,7 @@ def _returned_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
             yield node.value
 
 
-def is_entry(node: ast.expr) -> bool:
+def is_entry(node: ast.expr) -> TypeGuard[ast.Subscript]:
     """Return True for the entry of a variable by a constant name: ``args["rank"]``."""
     return (
         isinstance(node, ast.Subscript)
