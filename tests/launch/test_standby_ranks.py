@@ -42,8 +42,14 @@ state = dict(
     buffered=sys.stdout.line_buffering, stdin=sys.stdin.read(),
     pid=os.environ["ALLABOARD_PID"] == str(os.getpid()),
 )
-(here / f"{{round_}}-{{rank}}").write_text(json.dumps([was_imported, state, os.environ["MASTER_PORT"]]))
+part = here / f"{{round_}}-{{rank}}.part"
+part.write_text(json.dumps([was_imported, state, os.environ["MASTER_PORT"]]))
+part.rename(here / f"{{round_}}-{{rank}}")
 member = sys.modules["_allaboard_probe.member"]
+# The other worker is ended once this one has failed.
+until = time.monotonic() + 30
+while rank == "1" and not (here / f"{{round_}}-0").exists() and time.monotonic() < until:
+    time.sleep(0.01)
 while round_ == "0":
     member.step()
     time.sleep(0.05)
