@@ -62,7 +62,7 @@ def test_a_rule_explains_itself(entry: RuleEntry) -> None:
     assert entry.rule.fires_on and entry.rule.silent_on
     assert "## Why it matters" in entry.page
     assert "## What to do" in entry.page
-    assert bool(entry.rule.drill) != bool(entry.rule.unstaged), "a drill, or why there is none"
+    assert bool(entry.rule.drill) != bool(entry.unstaged), "a drill, or why there is none"
 
 
 @pytest.mark.parametrize(("entry", "facts", "said"), FIRES)

@@ -76,8 +76,6 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     ``RULES`` in ``rules/<family>_<name>.py``: ``<code>_<name>`` to rule, and each rule has its ``page``.
     """
 
-    stage: Stage
-    """The part of a job's life that it judges."""
     reads: type[Facts]
     """The type of facts that ``check`` takes; it runs on no other."""
     check: Callable[[Facts], Iterator[Claim]]
@@ -86,12 +84,14 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     """Named facts, each with the summary of the first claim that they must give."""
     silent_on: Mapping[str, Facts]
     """Named facts that look similar and must give no claim: the near misses."""
-    since: str
+    stage: Stage | None = None
+    """The part of a job's life that it judges; None for that of its family."""
+    since: str = "0.1"
     """The first version that has it."""
     drill: tuple[str, ...] = ()
     """Names of the drills that stage it on a real framework."""
     unstaged: str = ""
-    """Why no drill can stage it; "" if ``drill`` names one."""
+    """Why no drill can stage it; "" if ``drill`` names one, or for what holds for all of its family."""
     passes: bool = False
     """It reports a state that may pass; once it has passed, that is reported too."""
     needs: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ def test_it_is_told_once_as_a_warning(how: dict[str, Any]) -> None:
 def test_no_job_is_ended_for_it(how: dict[str, Any], restarts: bool) -> None:
     view = sample_job(sample_member(0), sample_member(1), evaluates(ended_at=20.0, **how))
     entries = load_catalogue().entries
-    told = [(e.rule.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
+    told = [(e.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
     assert end_verdict(view, (), told, EndPolicy(restarts=restarts, stop_on_hang=True)) is None
     rank = sample_job(
         sample_member(0), ended_member(1, ended_at=20.0, **how), evaluates(ended_at=10.0, **how)

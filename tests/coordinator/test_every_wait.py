@@ -82,7 +82,7 @@ WAITS = tuple(_waits())
 
 def _claims(view: JobView) -> list[tuple[Stage, Claim]]:
     claims = without_explained_last_resort(list(run_rules(view, load_catalogue().entries)))
-    return [(entry.rule.stage, claim) for entry, claim in claims]
+    return [(entry.stage, claim) for entry, claim in claims]
 
 
 def _at(wait: Wait, seconds: float) -> JobView:

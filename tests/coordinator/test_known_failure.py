@@ -32,7 +32,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
             msgspec.structs.replace(
                 riddle,
                 rule=rule,
-                stage=entry.rule.stage,
+                stage=entry.stage,
                 certainty="certain",
                 severity="error",
                 over=over,

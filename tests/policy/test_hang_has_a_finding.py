@@ -47,7 +47,7 @@ LIBRARY = Frame("/v/lib/python3.11/site-packages/vendor/api.py", 7, "call")
 def test_who_and_where_is_a_finding(members: tuple[Member, ...]) -> None:
     view = stalled_job(*members, hang_limit=POLICY.hang_limit)
     claims = without_explained_last_resort(list(run_rules(view, load_job_rules().entries)))
-    assert end_verdict(view, [], [(e.rule.stage, c) for e, c in claims], POLICY) is not None
+    assert end_verdict(view, [], [(e.stage, c) for e, c in claims], POLICY) is not None
     about_hang = [c for e, c in claims if e.code.startswith(("HANG", "PS", "DATA"))]
     assert about_hang
     assert about_hang[0].who

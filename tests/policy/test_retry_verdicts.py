@@ -10,7 +10,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, JobView, Raised, Retry, Severity, Stage
 from allaboard.rules.engine.catalogue import load_catalogue, load_rule
 from allaboard.rules.engine.evaluate import make_finding, run_rules
-from allaboard.rules.engine.retry_defaults import FAMILY_DEFAULTS, retry_verdict
+from allaboard.rules.engine.families import RETRIES, retry_verdict
 
 CLAIM = Claim(summary="x")
 
@@ -43,7 +43,7 @@ def test_a_warning_says_nothing() -> None:
 
 def test_the_families_are_those_of_the_catalogue() -> None:
     families = {e.code.rstrip("0123456789") for e in load_catalogue().entries}
-    assert FAMILY_DEFAULTS.keys() < families
+    assert RETRIES.keys() < families
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ def is_fault_of_training(name: str) -> bool:
     if "cgroup-memory" in drill.needs:  # what a forked worker shares is not counted there
         return False
     entry = load_catalogue().find_rule(drill.expects)
-    return (
-        entry is not None and entry.rule.stage in (Stage.RUNTIME, Stage.EXIT) and may_be_warm(drill)
-    )
+    return entry is not None and entry.stage in (Stage.RUNTIME, Stage.EXIT) and may_be_warm(drill)
 
 
 def stage(name: str, workers: int, is_warm: bool = False) -> None:

@@ -240,7 +240,7 @@ def _still_waits(member: Member, subjects: Subjects, claimed_at: float) -> bool:
 
 
 def _has_unknown_cause(entry: RuleEntry, claim: Claim) -> bool:
-    return entry.rule.stage is Stage.EXIT and claim.certainty is Certainty.UNKNOWN
+    return entry.stage is Stage.EXIT and claim.certainty is Certainty.UNKNOWN
 
 
 def _subjects(members: Iterable[Who]) -> Subjects:

@@ -50,7 +50,7 @@ class JobEvaluation:
         waiting_message(view)
         for roll in rolls:
             describe_complete_roll(roll, 0.0)
-        staged = [(entry.rule.stage, claim) for entry, claim in claims]
+        staged = [(entry.stage, claim) for entry, claim in claims]
         end_verdict(view, rolls, staged, memory.policy)
 
     def evaluate(self, now: float, interruptions: list[ReportInterruption]) -> list[Command]:
@@ -64,7 +64,7 @@ class JobEvaluation:
             rolls = find_roll_calls(view)
         claims = without_explained_last_resort(list(run_rules(view, memory.entries)))
         memory.replacements.mark_judged(now)
-        staged = [(entry.rule.stage, claim) for entry, claim in claims]
+        staged = [(entry.stage, claim) for entry, claim in claims]
         commands: list[Command] = [*interruptions]
         if not memory.interrupted_by:
             commands += self._announcements(now, view, claims)

@@ -26,7 +26,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -61,7 +60,6 @@ _PIECE = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -75,6 +73,4 @@ RULE = Rule(
         ),
     },
     silent_on={"an environment without any configuration": sample_config_facts()},
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

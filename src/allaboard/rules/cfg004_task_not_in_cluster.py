@@ -24,7 +24,6 @@ from allaboard.facts import (
     ClusterSpec,
     ConfigFacts,
     Origin,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -121,7 +120,6 @@ def _vertex_pool(index: int) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -160,6 +158,4 @@ RULE = Rule(
             cluster=_TWO_WORKERS, task=("evaluator", 0)
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

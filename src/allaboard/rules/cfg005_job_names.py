@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import own_member
 from allaboard.configuration.spec.job_names import plain_job_name
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, sample_config_facts
 
 _KERAS_JOBS = ("chief", "worker", "ps", "evaluator")
 
@@ -54,7 +54,6 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -75,6 +74,4 @@ RULE = Rule(
             cluster={"trainer": ["a:1", "b:1"]}, task=("trainer", 0)
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

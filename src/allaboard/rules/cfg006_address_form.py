@@ -17,7 +17,6 @@ from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
     ConfigFacts,
-    Stage,
     Who,
     address,
     sample_config_facts,
@@ -60,7 +59,6 @@ def _with_worker(text: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -97,6 +95,4 @@ RULE = Rule(
         "an IPv6 address in brackets": _with_worker("[fd00::1]:2222"),
         "a host name with an underscore": _with_worker("my_worker.train:2222"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

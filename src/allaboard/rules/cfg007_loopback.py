@@ -24,7 +24,6 @@ from allaboard.facts import (
     Evidence,
     LocalHost,
     Severity,
-    Stage,
     Value,
     Who,
     sample_config_facts,
@@ -160,7 +159,6 @@ def _own_script(count: int, *addresses: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -206,6 +204,4 @@ RULE = Rule(
             sample_config_facts("shell", master_addr="localhost", nnodes="2"), one_host=True
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

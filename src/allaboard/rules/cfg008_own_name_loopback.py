@@ -23,7 +23,6 @@ from allaboard.facts import (
     Evidence,
     LocalHost,
     Severity,
-    Stage,
     sample_config_facts,
 )
 from allaboard.facts.address import is_this_host_alone
@@ -64,7 +63,6 @@ _DEBIAN = LocalHost(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -85,6 +83,4 @@ RULE = Rule(
             variables={"GLOO_SOCKET_IFNAME": "eth0"},
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, sample_config_facts, whole_number
+from allaboard.facts import Claim, ConfigFacts, Who, sample_config_facts, whole_number
 from allaboard.facts.address import canonical_address, join_host_port, parse_address
 
 _MAX_REPORTED = 20
@@ -52,7 +52,6 @@ def _next_free_address(text: str, taken_addresses: set[str]) -> str:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -72,6 +71,4 @@ RULE = Rule(
             cluster={"worker": ["a:2222", "a:2223"]}, task=("worker", 0)
         )
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

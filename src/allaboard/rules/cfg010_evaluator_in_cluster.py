@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, Who, sample_config_facts
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Who, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -35,7 +35,6 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -51,6 +50,4 @@ RULE = Rule(
             cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0)
         )
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -38,7 +38,6 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -56,6 +55,4 @@ RULE = Rule(
             cluster={"ps": ["a:1"], "worker": ["b:1"]}, source="literal"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

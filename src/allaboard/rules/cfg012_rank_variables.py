@@ -21,7 +21,6 @@ from allaboard.facts import (
     ConfigFacts,
     Evidence,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -119,7 +118,6 @@ def _environment(**values: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -145,6 +143,4 @@ RULE = Rule(
         ),
         "WORLD_SIZE alone, which some other program may have set": _environment(WORLD_SIZE="2"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, PartialSpec, Stage, Value, Who, sample_config_facts
+from allaboard.facts import Claim, ConfigFacts, PartialSpec, Value, Who, sample_config_facts
 
 _RANK_AND_SIZE_FIELDS = (("rank", "world_size"), ("node_rank", "nnodes"))
 
@@ -61,7 +61,6 @@ def _name(value: Value | None, field: str) -> str:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -84,6 +83,4 @@ RULE = Rule(
             node_rank="3", nnodes="1:4"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -22,7 +22,6 @@ from allaboard.facts import (
     Evidence,
     LocalHost,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -83,7 +82,6 @@ def _visible_devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -105,6 +103,4 @@ RULE = Rule(
         ),
         "a host without any GPU": sample_config_facts(local_rank="2", host=LocalHost(gpus=0)),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, sample_config_facts
+from allaboard.facts import Claim, ConfigFacts, Value, address, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -88,7 +88,6 @@ def _claim(facts: ConfigFacts, value: Value, problem: str, correction: str) -> C
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -162,6 +161,4 @@ RULE = Rule(
             coordinator="[fe80::1%eth0]:1234", source="jax"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

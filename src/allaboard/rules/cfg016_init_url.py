@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Origin, Problem, Stage, sample_config_facts
+from allaboard.facts import Claim, ConfigFacts, Origin, Problem, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -36,7 +36,6 @@ _NO_PORT = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -50,6 +49,4 @@ RULE = Rule(
             init_url="tcp://node0:29500", source="init_url"
         )
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

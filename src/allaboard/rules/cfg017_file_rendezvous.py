@@ -22,7 +22,6 @@ from allaboard.facts import (
     Evidence,
     FilePlace,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -60,7 +59,6 @@ def _facts(rendezvous_file: FilePlace) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -74,6 +72,4 @@ RULE = Rule(
         ),
     },
     silent_on={"a folder in which this user may write": _facts(FilePlace(path="/shared/rdzv"))},
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

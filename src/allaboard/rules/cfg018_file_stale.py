@@ -24,7 +24,6 @@ from allaboard.facts import (
     Evidence,
     FilePlace,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -73,7 +72,6 @@ def _facts(size: int, age: float) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -87,6 +85,4 @@ RULE = Rule(
         "an empty file, such as one that was created by hand": _facts(0, 90000.0),
         "a file that was written 5 seconds ago, by the run that is starting": _facts(812, 5.0),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

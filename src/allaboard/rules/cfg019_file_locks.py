@@ -22,7 +22,6 @@ from allaboard.facts import (
     Evidence,
     FilePlace,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -70,7 +69,6 @@ def _facts(filesystem: str, options: str = "rw") -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -87,6 +85,4 @@ RULE = Rule(
         "an NFS mount whose locks the server keeps": _facts("nfs4", "rw,vers=4.2,local_lock=none"),
         "a local disk with ext4": _facts("ext4"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

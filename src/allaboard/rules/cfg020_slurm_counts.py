@@ -26,7 +26,6 @@ from allaboard.facts import (
     Origin,
     PartialSpec,
     Severity,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -229,7 +228,6 @@ def _task_environment(**more: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -285,6 +283,4 @@ RULE = Rule(
             (("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

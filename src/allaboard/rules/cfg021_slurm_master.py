@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, sample_config_facts
 from allaboard.facts.address import is_this_host_alone
 
 
@@ -45,7 +45,6 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 _NODES = (("n1", 2), ("n2", 2))
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -65,6 +64,4 @@ RULE = Rule(
             source="slurm", machines=_NODES, master_addr="10.0.0.1"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

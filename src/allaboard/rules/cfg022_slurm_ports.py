@@ -26,7 +26,6 @@ from allaboard.facts import (
     Origin,
     PartialSpec,
     Severity,
-    Stage,
     Value,
     sample_config_facts,
     whole_number,
@@ -119,7 +118,6 @@ def _facts(port: str, **variables: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -149,6 +147,4 @@ RULE = Rule(
             "0-7", {"master_port": ""}
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,7 +23,6 @@ from allaboard.facts import (
     Conflict,
     Origin,
     Severity,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -68,7 +67,6 @@ def _facts(used: Value, ignored: Value) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -88,6 +86,4 @@ RULE = Rule(
         ),
     },
     silent_on={"only one source gives the rank": sample_config_facts(rank="0")},
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -25,7 +25,6 @@ from allaboard.facts import (
     Origin,
     PartialSpec,
     Problem,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -91,7 +90,6 @@ _BAD_NNODES = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -125,6 +123,4 @@ RULE = Rule(
         "a TrainJob of two nodes, whose operator sets the address": _job_manifest("TrainJob"),
         "a node rank that the shell computes": _flags(nnodes="2", master_addr="a", node_rank=""),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

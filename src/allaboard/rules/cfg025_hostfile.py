@@ -22,7 +22,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -72,7 +71,6 @@ _BARE_NUMBER = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -93,6 +91,4 @@ RULE = Rule(
             "hostfile", source="hostfile", machines=(("a", 0), ("a", 0))
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,7 +23,6 @@ from allaboard.facts import (
     ConfigFacts,
     Evidence,
     Severity,
-    Stage,
     sample_config_facts,
 )
 from allaboard.facts.address import is_this_host_alone, parse_address
@@ -89,7 +88,6 @@ def _facts(**variables: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -107,6 +105,4 @@ RULE = Rule(
             master_addr="a", framework="pytorch", variables={"http_proxy": "http://proxy:3128"}
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,7 +23,6 @@ from allaboard.facts import (
     ConfigFacts,
     Evidence,
     LocalHost,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -150,7 +149,6 @@ def _script(nodes: str, address: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -181,6 +179,4 @@ RULE = Rule(
             GLOO_SOCKET_IFNAME="ens5"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

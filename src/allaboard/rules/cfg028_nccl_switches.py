@@ -22,7 +22,6 @@ from allaboard.facts import (
     Evidence,
     LocalHost,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -76,7 +75,6 @@ def _facts(devices: tuple[str, ...] = (), **variables: str) -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -95,6 +93,4 @@ RULE = Rule(
             NCCL_IB_HCA="mlx5", NCCL_IB_DISABLE="1"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

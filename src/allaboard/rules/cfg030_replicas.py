@@ -28,7 +28,6 @@ from allaboard.facts import (
     Origin,
     Role,
     Severity,
-    Stage,
     Value,
     Workload,
 )
@@ -246,7 +245,6 @@ def _mpi_job(count: str, *more: str) -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -281,6 +279,4 @@ RULE = Rule(
             "16", "--oversubscribe"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

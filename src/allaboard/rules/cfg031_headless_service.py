@@ -26,7 +26,6 @@ from allaboard.facts import (
     Role,
     Service,
     Severity,
-    Stage,
     Value,
     Workload,
 )
@@ -263,7 +262,6 @@ def _store_behind(headless: bool, *more: str) -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -306,6 +304,4 @@ RULE = Rule(
             )
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -21,7 +21,6 @@ from allaboard.facts import (
     Role,
     Service,
     ServicePort,
-    Stage,
     Value,
     Workload,
 )
@@ -88,7 +87,6 @@ def _facts(port: str, target: str = "", headless: bool = False) -> ManifestFacts
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -106,6 +104,4 @@ RULE = Rule(
         "a headless service, which forwards no port": _facts("23456", headless=True),
         "the service forwards MASTER_PORT to a port that is given by name": _facts("29500", "rdzv"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -24,7 +24,6 @@ from allaboard.facts import (
     ManifestFacts,
     Origin,
     Role,
-    Stage,
     Value,
     Workload,
 )
@@ -252,7 +251,6 @@ def _job_set(address: str) -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -312,6 +310,4 @@ RULE = Rule(
         "a pod of Volcano's Job with the name of its service": _volcano("digits-master-0.digits"),
         "a host that is no pod of Volcano's Job": _volcano("store-0"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import Claim, ManifestFacts, Origin, Role, Value, Workload
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _IDENTITY_VARIABLES = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
@@ -85,7 +85,6 @@ def _torchrun_pods(*flags: str) -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -111,6 +110,4 @@ RULE = Rule(
         ),
         "WORLD_SIZE, which is rightly the same in all pods": _facts("3", "WORLD_SIZE", "4"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

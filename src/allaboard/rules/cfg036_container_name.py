@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import Claim, ManifestFacts, Origin, Role, Value, Workload
 
 _CONTAINER_NAMES = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}
 
@@ -45,7 +45,6 @@ def _facts(kind: str, name: str) -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -58,6 +57,4 @@ RULE = Rule(
         "a TFJob whose container is called `tensorflow`": _facts("TFJob", "tensorflow"),
         "a plain Job, whose container may have any name": _facts("Job", "trainer"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

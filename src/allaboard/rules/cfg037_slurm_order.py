@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, Stage, sample_config_facts
+from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -48,7 +48,6 @@ def _facts(*names: str, framework: str = "") -> ConfigFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -62,6 +61,4 @@ RULE = Rule(
         "hosts n09 and n10, with leading zeros": _facts("n09", "n10"),
         "a PyTorch job on hosts n9 and n10": _facts("n9", "n10", framework="pytorch"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

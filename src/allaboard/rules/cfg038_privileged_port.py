@@ -19,7 +19,6 @@ from allaboard.facts import (
     Claim,
     ConfigFacts,
     Severity,
-    Stage,
     Value,
     Who,
     sample_config_facts,
@@ -69,7 +68,6 @@ def _claim(summary: str, members: tuple[Who, ...], value: Value, fix: str) -> Cl
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -83,6 +81,4 @@ RULE = Rule(
         ),
     },
     silent_on={"MASTER_PORT is 1024": sample_config_facts(master_addr="a", master_port="1024")},
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.facts.address import is_this_host_alone, parse_address
 
 if TYPE_CHECKING:
@@ -227,7 +227,6 @@ _TWO = "import json, os\n" + "# then\n".join(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
@@ -265,6 +264,5 @@ RULE = Rule(
         "the index comes from an environment variable": _script("int(os.environ['I'])"),
         "two workers on localhost": _script("0", "localhost", "localhost"),
     },
-    since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",
 )

@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.facts import Certainty, Claim, ScriptFacts
 
 _TF_CONFIG_READERS = (
     "MultiWorkerMirroredStrategy",
@@ -75,7 +75,6 @@ _SET = "os.environ['TF_CONFIG'] = text\n"
 _IN_FUNCTION = "def configure():\n    os.environ.update(TF_CONFIG=text)\n"
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
@@ -99,6 +98,5 @@ RULE = Rule(
             source=_IMPORT + _MAKE + _SET, is_notebook=True
         ),
     },
-    since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",
 )

@@ -30,7 +30,6 @@ from allaboard.facts import (
     PartialSpec,
     Problem,
     Severity,
-    Stage,
     Value,
     sample_config_facts,
 )
@@ -158,7 +157,6 @@ _TOO_FEW_SLOTS = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -212,6 +210,4 @@ RULE = Rule(
             "2", {"nnodes": ""}, nproc_per_node="4"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

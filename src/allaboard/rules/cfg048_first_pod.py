@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Value, Workload
 from allaboard.facts.address import join_host_port, parse_address
 
 _RANK_VARIABLES = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
@@ -88,7 +88,6 @@ def _facts(
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -109,6 +108,4 @@ RULE = Rule(
         ),
         "a StatefulSet whose pods are numbered from 1": _facts("train-1.train", first_ordinal="1"),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

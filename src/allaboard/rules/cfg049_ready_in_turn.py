@@ -24,7 +24,6 @@ from allaboard.facts import (
     Origin,
     Role,
     Severity,
-    Stage,
     Value,
     Workload,
 )
@@ -125,7 +124,6 @@ def _facts(
 
 _STEP_FILE_PROBE = "test -f /tmp/step"
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -158,6 +156,4 @@ RULE = Rule(
             _STEP_FILE_PROBE, "29500", size="1"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,7 +23,6 @@ from allaboard.facts import (
     Namespace,
     Origin,
     Role,
-    Stage,
     Value,
     Workload,
 )
@@ -144,7 +143,6 @@ def _facts(
 
 _ISTIO = {"istio-injection": "enabled"}
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -174,6 +172,5 @@ RULE = Rule(
             _ISTIO, {"traffic.sidecar.istio.io/excludeOutboundPorts": "23456"}
         ),
     },
-    since="0.1",
     unstaged="needs a cluster with a service mesh: the corpus in tests/corpus stages the manifests",
 )

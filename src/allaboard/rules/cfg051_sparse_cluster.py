@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Value, Workload
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -41,7 +41,6 @@ def _facts(dynamic: bool, kind: str = "TFJob") -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -52,6 +51,5 @@ RULE = Rule(
         ),
     },
     silent_on={"a TFJob without `enableDynamicWorker`": _facts(False)},
-    since="0.1",
     unstaged="needs the training operator: the corpus in tests/corpus stages the manifest",
 )

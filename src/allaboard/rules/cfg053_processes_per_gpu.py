@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Value, Workload
 from allaboard.formats.cli_flags import find_flags, read_flags, words_after_program
 from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 
@@ -151,7 +151,6 @@ def _without_operator(facts: ManifestFacts, kind: str) -> ManifestFacts:
 
 _TORCHRUN = ("torchrun", "--nproc-per-node=4", "train.py")
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -201,6 +200,5 @@ RULE = Rule(
             "4", "2", "torchrun", "--nproc-per-node=", "train.py"
         ),
     },
-    since="0.1",
     unstaged="needs a cluster with GPUs: the corpus in tests/corpus stages the manifests",
 )

@@ -23,7 +23,6 @@ from allaboard.facts import (
     Origin,
     Role,
     Severity,
-    Stage,
     Value,
     Workload,
 )
@@ -89,7 +88,6 @@ def _facts(kind: str, *names: str, role: str = "Master") -> ManifestFacts:
 
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
@@ -111,6 +109,4 @@ RULE = Rule(
             "PyTorchJob", "PET_NODE_RANK", role="Worker"
         ),
     },
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

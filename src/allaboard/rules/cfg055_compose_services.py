@@ -22,7 +22,6 @@ from allaboard.facts import (
     ConfigFacts,
     Origin,
     Problem,
-    Stage,
     sample_config_facts,
 )
 
@@ -44,7 +43,6 @@ _PROBLEM = Problem(
 )
 
 RULE = Rule(
-    stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
     fires_on={
@@ -54,6 +52,4 @@ RULE = Rule(
         )
     },
     silent_on={"a Compose file without such a problem": sample_config_facts("compose")},
-    since="0.1",
-    unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

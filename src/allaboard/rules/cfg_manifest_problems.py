@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ManifestFacts, Origin, Problem, Stage
+from allaboard.facts import Claim, ManifestFacts, Origin, Problem
 
 
 def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
@@ -17,13 +17,10 @@ def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
 
     return Rule(
         page=page,
-        stage=Stage.CONFIG,
         reads=ManifestFacts,
         check=check,
         fires_on={case: (ManifestFacts(problems=(example,)), example.message)},
         silent_on={"a manifest without such a problem": ManifestFacts()},
-        since="0.1",
-        unstaged="read from configuration: the corpus in tests/corpus stages it",
     )
 
 

@@ -15,7 +15,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -49,7 +48,6 @@ def _rule(
 
     return Rule(
         page=page,
-        stage=Stage.CONFIG,
         reads=ConfigFacts,
         check=check,
         fires_on={
@@ -57,8 +55,6 @@ def _rule(
             for case, example in examples.items()
         },
         silent_on=silent_on,
-        since="0.1",
-        unstaged="read from configuration: the corpus in tests/corpus stages it",
     )
 
 

@@ -15,7 +15,6 @@ from allaboard.facts import (
     Origin,
     Problem,
     Severity,
-    Stage,
     sample_config_facts,
 )
 
@@ -46,12 +45,10 @@ def _rule(
 
     return Rule(
         page=page,
-        stage=Stage.CONFIG,
         reads=ConfigFacts,
         check=check,
         fires_on={case: (sample_config_facts(problems=(example,)), summary(example))},
         silent_on=silent_on,
-        since="0.1",
         drill=drill,
         unstaged="" if drill else "read from configuration: the corpus in tests/corpus stages it",
     )

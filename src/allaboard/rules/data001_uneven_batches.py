@@ -36,7 +36,7 @@ from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member
 from allaboard.facts.samples import REDUCE, USER, sample_job, sample_stack, stalled_job
 
 
@@ -149,7 +149,6 @@ def _waiting_past_pass(rank: int) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loops",),
@@ -202,6 +201,5 @@ RULE = Rule(
             _waiting_reader(2, 13),
         ),
     },
-    since="0.1",
     drill=("uneven-batches", "uneven-passes"),
 )

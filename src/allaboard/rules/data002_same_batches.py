@@ -27,7 +27,7 @@ from allaboard.analysis.data.batch_comparison import (
     example_reading_member,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity
 from allaboard.facts.samples import sample_job
 
 
@@ -73,7 +73,6 @@ def _without_ddp(rank_count: int) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loops",),
@@ -101,6 +100,5 @@ RULE = Rule(
             *(example_reading_member(r, 11, 12) for r in range(3))
         ),
     },
-    since="0.1",
     drill=("same-batches",),
 )

@@ -26,7 +26,7 @@ from allaboard.analysis.data.batch_comparison import (
 )
 from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import sample_job
 
 
@@ -73,7 +73,6 @@ def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[BatchRow])
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loops",),
@@ -101,6 +100,5 @@ RULE = Rule(
             example_reading_member(2, 1),
         ),
     },
-    since="0.1",
     drill=("batch-sizes-differ",),
 )

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import sample_job, sample_member
 
 REPLICA_ROWS_NOTE = "replica rows"
@@ -67,7 +67,6 @@ def _with_note(text: str) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -86,6 +85,5 @@ RULE = Rule(
         "only four batches were looked at": _with_note("4;4;1 0;0 4"),
         "the numbers of rows cannot be read": _with_note("many"),
     },
-    since="0.1",
     drill=("empty-replicas", "uneven-replicas"),
 )

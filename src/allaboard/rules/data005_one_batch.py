@@ -25,7 +25,7 @@ from allaboard.analysis.data.batch_comparison import (
 )
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity
 from allaboard.facts.samples import sample_job
 
 
@@ -56,7 +56,6 @@ def _reads(rank: int, *digests: int) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loops",),
@@ -79,6 +78,5 @@ RULE = Rule(
             *(example_reading_member(r, *range(1, 7), size=2) for r in range(2))
         ),
     },
-    since="0.1",
     drill=("one-batch",),
 )

@@ -27,7 +27,7 @@ from allaboard.analysis.stacks.stack_collectives import (
 from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Who
 from allaboard.facts.samples import REDUCE, USER, sample_stack
 
 MAX_SHOWN_PLACES = 3
@@ -125,7 +125,6 @@ def _caller_clause(group: StackGroup) -> str:
 _IN_COLLECTIVE, _IN_OWN_CODE = sample_stack(REDUCE, USER), sample_stack(USER)
 _PIDS = {FIRST_UNRANKED_NUMBER + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Dumps,
     check=check,
     fires_on={
@@ -150,6 +149,5 @@ RULE = Rule(
         "all ranks are in their own code": Dumps(stacks=dict.fromkeys(range(3), _IN_OWN_CODE)),
         "the dump of a single process": Dumps(stacks={0: _IN_OWN_CODE}),
     },
-    since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

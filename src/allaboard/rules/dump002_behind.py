@@ -19,7 +19,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     recorded_location,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Recording, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
 
@@ -53,7 +53,6 @@ def check(recording: Recording) -> Iterator[Claim]:
 
 _TWO_COLLECTIVES = [recorded_collective(r, n) for r in range(3) for n in (1, 2)]
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
@@ -87,7 +86,6 @@ RULE = Rule(
         ),
     },
     silent_on={"all ranks have entered the same collectives": sample_recording(*_TWO_COLLECTIVES)},
-    since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
     relations=Relations(explains=("EXIT005", "LOG001", "LOG007")),
 )

@@ -19,7 +19,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     recorded_location,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Recording, Stage, Who
+from allaboard.facts import Claim, Evidence, Recording, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
 
@@ -47,7 +47,6 @@ def check(recording: Recording) -> Iterator[Claim]:
 
 _ONE_COLLECTIVE = [recorded_collective(r, 1) for r in range(3)]
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
@@ -81,7 +80,6 @@ RULE = Rule(
             *_ONE_COLLECTIVE, recorded_collective(0, 2), recorded_collective(2, 2)
         ),
     },
-    since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
     relations=Relations(explains=("EXIT005", "LOG001", "LOG003", "LOG007", "LOG009")),
 )

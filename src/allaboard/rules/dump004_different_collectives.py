@@ -24,7 +24,7 @@ from allaboard.analysis.stacks.stack_collectives import (
 from allaboard.analysis.stacks.stack_groups import StackGroups
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Dumps, Evidence, Frame, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Dumps, Evidence, Frame, Severity, Who
 from allaboard.facts.samples import REDUCE, USER, sample_stack
 
 MAX_SHOWN_SIDES = 3
@@ -124,7 +124,6 @@ _IN_BACKWARD = sample_stack(_AUTOGRAD, USER)
 _RECEIVES = sample_stack(Frame(_C10D, 2500, "recv"), USER)
 _PIDS = {FIRST_UNRANKED_NUMBER + n: Who(job="process", index=-1, pid=4242 + n) for n in range(2)}
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Dumps,
     check=check,
     fires_on={
@@ -166,6 +165,5 @@ RULE = Rule(
         "one rank waits for a message in `recv`": Dumps(stacks={0: _RECEIVES, 1: _IN_REDUCE}),
         "the dump of a single process": Dumps(stacks={0: _IN_BARRIER}),
     },
-    since="0.1",
     unstaged="it is read after the fact: recordings are in tests/diagnosis/collectives",
 )

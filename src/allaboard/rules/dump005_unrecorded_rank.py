@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
     recorded_location,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Recording, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
 
@@ -54,7 +54,6 @@ def check(recording: Recording) -> Iterator[Claim]:
 
 _TWO_OF_THREE = [recorded_collective(r, n, completed=n == 1) for r in (0, 2) for n in (1, 2)]
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
@@ -89,7 +88,6 @@ RULE = Rule(
             entries=tuple(_TWO_OF_THREE), ranks=(0, 2), members={"0 default_pg": (0, 2)}
         ),
     },
-    since="0.1",
     unstaged="it is read after the fact: its recordings are in tests/diagnosis/collectives",
     relations=Relations(reports_silence=True),
 )

@@ -16,7 +16,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot
 from allaboard.analysis.stacks.stack_collectives import StackCollective, find_stack_collective
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Who
 from allaboard.facts.rank_sets import format_ranks, name_ranks
 from allaboard.facts.samples import REDUCE, USER, sample_stack
 
@@ -62,7 +62,6 @@ def _is_same(collective: StackCollective | None, example: StackCollective) -> bo
 
 _WAITS, _COMPUTES = sample_stack(REDUCE, USER), sample_stack(USER)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Dumps,
     check=check,
     fires_on={
@@ -79,6 +78,5 @@ RULE = Rule(
         ),
         "all dumped ranks are in their own code": Dumps(stacks=dict.fromkeys((0, 2, 3), _COMPUTES)),
     },
-    since="0.1",
     unstaged="it is read after the fact: its recordings are in tests/diagnosis/collectives",
 )

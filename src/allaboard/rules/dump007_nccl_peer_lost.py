@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_members import LostProcess, lost_processes, unique_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Who
 from allaboard.facts.instruments.nccl_state import (
     NcclAnswer,
     NcclCommunicator,
@@ -90,7 +90,6 @@ def _rank(answer: NcclAnswer, error: str = "") -> NcclRank:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=NcclStates,
     check=check,
     fires_on={
@@ -128,6 +127,5 @@ RULE = Rule(
             _rank(NcclAnswer.PRESENT, error="System error")
         ),
     },
-    since="0.1",
     unstaged="NCCL needs GPUs; its inputs are from NCCL's source",
 )

@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.nccl_progress import (
     uneven_communicators,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Place, Severity
 from allaboard.facts.instruments.nccl_state import (
     NcclCommunicator,
     NcclRank,
@@ -111,7 +111,6 @@ def _report(behind: int, ahead: int, line: int = 1, op: str = "AllReduce") -> Nc
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=NcclStates,
     check=check,
     fires_on={
@@ -145,6 +144,5 @@ RULE = Rule(
             )
         ),
     },
-    since="0.1",
     unstaged="NCCL needs GPUs; its inputs are from NCCL's source",
 )

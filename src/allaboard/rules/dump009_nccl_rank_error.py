@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.collectives.nccl_members import member_of, unique_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Place, Severity
 from allaboard.facts.instruments.nccl_state import (
     NcclCommunicator,
     NcclRank,
@@ -74,7 +74,6 @@ def _rank(number: int, error: str = "") -> NcclRank:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=NcclStates,
     check=check,
     fires_on={
@@ -90,6 +89,5 @@ RULE = Rule(
         ),
     },
     silent_on={"no rank has an error": _states(_rank(1))},
-    since="0.1",
     unstaged="NCCL needs GPUs; its inputs are from NCCL's source",
 )

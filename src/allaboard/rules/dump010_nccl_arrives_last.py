@@ -20,7 +20,7 @@ import msgspec
 
 from allaboard.analysis.collectives.last_arrivals import LastArrival, find_last_arrivals
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Who
 from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTimes, TimedCollective
 
 
@@ -87,7 +87,6 @@ def _times(*durations_ms: float, count: int = 30, operation: str = "AllReduce") 
 _UNEVEN = _times(15.0, 14.0, 3.0, 15.5)
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=CollectiveTimes,
     check=check,
     fires_on={
@@ -105,6 +104,5 @@ RULE = Rule(
         "a broadcast, in which the root is done sooner": _times(1.0, 15.0, operation="Broadcast"),
         "a wait too short to matter": _times(0.9, 0.1),
     },
-    since="0.1",
     unstaged="NCCL needs GPUs; its inputs are from the plugin's source",
 )

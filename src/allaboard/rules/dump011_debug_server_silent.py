@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import known_message_check
 from allaboard.contracts import Rule
-from allaboard.facts import Heard, Stage, Who
+from allaboard.facts import Heard, Who
 from allaboard.facts.samples import sample_heard
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Heard,
     check=known_message_check("DUMP011"),
     fires_on={
@@ -37,6 +36,5 @@ RULE = Rule(
             "NET005", "a port is taken", "Address already in use"
         )
     },
-    since="0.1",
     unstaged="the debug server asks a running job; tests/instruments stages it with real ranks",
 )

@@ -19,7 +19,7 @@ from allaboard.analysis.configuration.config_comparison import (
 )
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
+from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted
 from allaboard.facts.address import canonical_address
 
 
@@ -58,7 +58,6 @@ def _listed_tasks(spec: ClusterSpec) -> tuple[tuple[str, str], ...]:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
@@ -77,6 +76,5 @@ RULE = Rule(
             [["a:1", "b:1"], ["a:1", "c:1"]]
         ),
     },
-    since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

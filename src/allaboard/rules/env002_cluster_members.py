@@ -20,7 +20,7 @@ from allaboard.analysis.configuration.config_comparison import (
 )
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
+from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted
 from allaboard.facts.address import canonical_address
 
 
@@ -62,7 +62,6 @@ def _task_set(spec: ClusterSpec) -> frozenset[tuple[str, str]]:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
@@ -80,6 +79,5 @@ RULE = Rule(
             [["a:1", "b:1"], ["A:1", "b:1"]]
         )
     },
-    since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

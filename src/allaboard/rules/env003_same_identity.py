@@ -17,7 +17,7 @@ import msgspec
 
 from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, sample_config_facts
+from allaboard.facts import Claim, ClusterSpec, Pasted, Value, Who, sample_config_facts
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -92,7 +92,6 @@ def _torchrun_nodes(*ranks: str, **values: str) -> Pasted:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
@@ -114,7 +113,6 @@ RULE = Rule(
             "0", "0", rdzv_backend="c10d"
         ),
     },
-    since="0.1",
     relations=Relations(follows_from=("JOIN005",)),
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

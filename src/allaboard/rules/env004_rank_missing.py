@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Pasted, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Pasted, Severity, Who
 
 _MAX_COMPARED = 10_000
 
@@ -68,7 +68,6 @@ def _fix(missing: tuple[str, int], origin: str) -> str:
 _WORKERS = ["a:1", "b:1", "c:1", "d:1"]
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
@@ -83,6 +82,5 @@ RULE = Rule(
         ),
         "only two of four configurations are given": example_pasted_configs([_WORKERS] * 2, (0, 1)),
     },
-    since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, sample_config_facts
+from allaboard.facts import Claim, Evidence, Pasted, Value, sample_config_facts
 from allaboard.facts.address import canonical_address
 
 _FIELDS = ("world_size", "master_addr", "master_port", "init_url", "coordinator", "backend",
@@ -82,7 +82,6 @@ def _pasted_addresses(*addresses: str) -> Pasted:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
@@ -101,7 +100,6 @@ RULE = Rule(
             "localhost", "::1", "ip6-localhost", "127.0.0.1"
         ),
     },
-    since="0.1",
     relations=Relations(follows_from=("JOIN006", "JOIN007")),
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

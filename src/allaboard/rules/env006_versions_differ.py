@@ -21,7 +21,7 @@ from allaboard.analysis.configuration.environment_drift import (
     group_by_members,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Severity
 
 BREAKING_PACKAGES = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
 """Packages of which mixed versions are known to break jobs; others usually affect only results."""
@@ -77,7 +77,6 @@ def _package_name(difference: FactDifference) -> str:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -104,6 +103,5 @@ RULE = Rule(
             "version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0"
         )
     },
-    since="0.1",
     drill=("other-version", "other-numpy", "other-python"),
 )

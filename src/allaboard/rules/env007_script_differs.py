@@ -18,7 +18,7 @@ from allaboard.analysis.configuration.environment_drift import (
     find_fact_differences,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Severity
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -42,7 +42,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -56,6 +55,5 @@ RULE = Rule(
             "script", "aa11", "aa11", "aa11", "aa11"
         )
     },
-    since="0.1",
     drill=("net-other-script",),
 )

@@ -18,7 +18,7 @@ from allaboard.analysis.configuration.environment_drift import (
     group_by_members,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity
 
 HOST_SPECIFIC_ENDINGS = (
     "_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
@@ -85,7 +85,6 @@ def _importance(fact: str) -> int:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -127,6 +126,5 @@ RULE = Rule(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
         ),
     },
-    since="0.1",
     drill=("net-variables", "proxy-grpc"),
 )

@@ -15,7 +15,7 @@ from statistics import median
 
 from allaboard.analysis.network.link_faults import example_four_hosts, members_heard_by_all
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Severity
 
 MIN_CLOCK_DIFFERENCE_S = 2.0
 """Smallest difference in seconds that is reported; synchronised hosts are within milliseconds."""
@@ -50,7 +50,6 @@ def _view_with_clocks(**clocks: float) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -66,6 +65,5 @@ RULE = Rule(
     silent_on={
         "clocks that differ by milliseconds": _view_with_clocks(h1=0.01, h2=-0.02, h3=0.005)
     },
-    since="0.1",
     drill=("clock-off",),
 )

@@ -19,7 +19,7 @@ from allaboard.analysis.member_names import conjugate_verb
 from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
+from allaboard.facts import Claim, Declared, Evidence, JobView
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -74,7 +74,6 @@ def _view_with_backend(backend: str) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -84,6 +83,5 @@ RULE = Rule(
         ),
     },
     silent_on={"all ranks use gloo": _view_with_backend("gloo")},
-    since="0.1",
     drill=("other-backend",),
 )

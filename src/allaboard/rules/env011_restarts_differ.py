@@ -18,7 +18,7 @@ from allaboard.analysis.configuration.environment_drift import (
     find_fact_differences,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Severity
 
 RESTARTS_FACT = "restarts"
 STOP_OPTION = "--on-failure stop"
@@ -46,7 +46,6 @@ def check(view: JobView) -> Iterator[Claim]:
 _RESTART_OPTIONS = "--on-failure restart --max-restarts 3 --backoff 1"
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -77,6 +76,5 @@ RULE = Rule(
             RESTARTS_FACT, STOP_OPTION, STOP_OPTION, STOP_OPTION, STOP_OPTION
         ),
     },
-    since="0.1",
     drill=("restarts-differ",),
 )

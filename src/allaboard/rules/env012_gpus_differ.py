@@ -29,7 +29,7 @@ from allaboard.analysis.configuration.environment_drift import (
 )
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 
 COUNT, TYPE = "count GPUs", "type GPUs"
 """Names of the facts."""
@@ -95,7 +95,6 @@ def _view(
 
 
 RULE = Rule(
-    stage=Stage.CLUSTER,
     reads=JobView,
     check=check,
     fires_on={
@@ -119,6 +118,5 @@ RULE = Rule(
             "4 x H100", "4 x H100", "", "4 x H100", types=True
         ),
     },
-    since="0.1",
     unstaged="needs GPUs; made from what their driver shows in /dev and /proc",
 )

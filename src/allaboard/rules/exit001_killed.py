@@ -41,7 +41,7 @@ from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.parameter_servers import SERVER_JOBS, training_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase
 from allaboard.facts.samples import (
     ended_member,
     sample_evaluator,
@@ -165,7 +165,6 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
 
 _LOST = ("RuntimeError", "[gloo/pair.cc] Connection closed by peer [127.0.0.1]:18334")
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -234,7 +233,6 @@ RULE = Rule(
             ended_member(0, ended_at=97, signal=15), ended_member(1, raised=("ValueError", "x"))
         ),
     },
-    since="0.1",
     drill=(
         "closes-its-descriptors",
         "killed",

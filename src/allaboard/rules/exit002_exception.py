@@ -50,7 +50,7 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,
@@ -282,7 +282,6 @@ _BACKEND = Frame(
 )
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -361,7 +360,6 @@ RULE = Rule(
         ),
         "no worker has failed": sample_job(waiting_member(0), coming_member(1)),
     },
-    since="0.1",
     drill=(
         "exception",
         "tf-exception",

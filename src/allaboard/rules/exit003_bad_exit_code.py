@@ -30,7 +30,7 @@ from allaboard.analysis.failures.signal_advice import windows_status
 from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,
@@ -147,7 +147,6 @@ def _raised_nothing(member: Member) -> bool:
 
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -225,7 +224,6 @@ RULE = Rule(
         ),
         "no worker has exited": sample_job(waiting_member(0), coming_member(1)),
     },
-    since="0.1",
     drill=("exits-3", "rpc-actor-exits"),
     relations=Relations(begins_failure=True, bare_exit=True),
 )

@@ -35,7 +35,6 @@ from allaboard.facts import (
     Member,
     Op,
     Phase,
-    Stage,
 )
 from allaboard.facts.samples import (
     PEER_LOST,
@@ -103,7 +102,6 @@ def _called(number: int) -> dict[str, Any]:
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit",),
@@ -186,7 +184,6 @@ RULE = Rule(
             ended_member(2, ended_at=95, signal=9),
         ),
     },
-    since="0.1",
     drill=("leaves-early", "spawned-leaves", "tf-leaves-early", "host-leaves-early"),
     relations=Relations(clean_exit=True),
 )

@@ -41,7 +41,7 @@ from allaboard.analysis.roll_call.reinit import (
 )
 from allaboard.analysis.stalls.early_exit import EXIT_NOTICE_DELAY_S, find_early_exits
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.samples import (
     EADDRINUSE,
     PEER_LOST,
@@ -226,7 +226,6 @@ def _waited_for(rank: int) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -292,7 +291,6 @@ RULE = Rule(
             ended_member(0, raised=PEER_LOST), ended_member(1, ended_at=94.0, code=0)
         ),
     },
-    since="0.1",
     drill=("collective-timeout",),
     relations=Relations(consequence_only=True, ends_by_abort=True),
 )

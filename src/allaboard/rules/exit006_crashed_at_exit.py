@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import crashed_at_exit
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Severity
 from allaboard.facts.samples import ended_member, sample_job, waiting_member
 from allaboard.facts.signal_name import signal_name
 
@@ -55,7 +55,6 @@ def _describe_progress(member: Member) -> str:
 _LEFT = {"phase": Phase.LEAVING}
 _IDLE = {"step": 0, "ops": 0}
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit",),
@@ -88,6 +87,5 @@ RULE = Rule(
             waiting_member(0), ended_member(1, signal=9, member=_LEFT)
         ),
     },
-    since="0.1",
     drill=("aborts-at-exit",),
 )

@@ -20,7 +20,7 @@ from allaboard.analysis.failures.dataloader_worker import describe_loader_worker
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member
 from allaboard.facts.samples import PEER_LOST, USER, ended_member, sample_job, waiting_member
 
 _FIX = (
@@ -71,7 +71,6 @@ _KILLED = (
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -103,7 +102,6 @@ RULE = Rule(
             ended_member(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
         ),
     },
-    since="0.1",
     drill=("loader-worker-killed",),
     relations=Relations(begins_failure=True, replaces_message=True, explains=("RES004",)),
 )

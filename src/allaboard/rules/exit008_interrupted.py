@@ -22,7 +22,7 @@ from allaboard.analysis.failures.failure_causality import (
 )
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised
 from allaboard.facts.samples import ended_member, sample_job, waiting_member
 
 
@@ -62,7 +62,6 @@ _INTERRUPT = ("KeyboardInterrupt", "")
 _LINE = Frame("/home/u/train.py", 12, "main", "raise KeyboardInterrupt")
 _ITSELF = {"raised": Raised(type="KeyboardInterrupt", message="", raised_at=95.0, where=_LINE)}
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -89,7 +88,6 @@ RULE = Rule(
             ended_member(0, code=0), waiting_member(1), waiting_member(2)
         ),
     },
-    since="0.1",
     drill=("interrupted",),
     relations=Relations(begins_failure=True, interruption=True),
 )

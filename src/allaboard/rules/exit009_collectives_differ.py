@@ -23,7 +23,7 @@ from allaboard.analysis.failures.mismatch_errors import barrier_name, find_misma
 from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import EADDRINUSE, USER, ended_member, sample_job, waiting_member
 
@@ -156,7 +156,6 @@ def _other_name(name: str) -> tuple[str, str]:
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit", "raised"),
@@ -214,7 +213,6 @@ RULE = Rule(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     relations=Relations(explains=("LOG003",)),
     drill=("tf-collectives-differ",),

@@ -19,7 +19,7 @@ from allaboard.analysis.failures.lost_hosts import find_lost_hosts
 from allaboard.analysis.failures.lost_peer import peer_loss_message
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Who
 from allaboard.facts.samples import ended_member, sample_job, waiting_member
 
 
@@ -72,7 +72,6 @@ def _view(
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit",),
@@ -100,7 +99,6 @@ RULE = Rule(
             joined=True,
         ),
     },
-    since="0.1",
     drill=("agent-killed", "agent-killed-unseen"),
     relations=Relations(begins_failure=True, precedes_all=True),
 )

@@ -33,7 +33,7 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Raised, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Raised, Severity
 from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
 
 CANCELLED = "CancelledError"
@@ -161,7 +161,6 @@ def _notes(error: str = _SAID, role: str = "steps", step: int = 40) -> dict[str,
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit",),
@@ -215,6 +214,5 @@ RULE = Rule(
             )
         ),
     },
-    since="0.1",
     drill=("trainer-raises",),
 )

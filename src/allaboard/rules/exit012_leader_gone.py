@@ -34,7 +34,6 @@ from allaboard.facts import (
     LeaderLoss,
     Phase,
     Severity,
-    Stage,
     Who,
 )
 from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
@@ -108,7 +107,6 @@ def _loss(answer: Answer | None = Answer.REFUSED) -> LeaderLoss:
 _NAMED = "the agent of h0 (10.0.0.1:41231), which led the job, has gone"
 _FAILED = ended_member(1, ended_at=95.4, raised=_PEER)
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     fires_on={
@@ -148,7 +146,6 @@ RULE = Rule(
             ended_member(1, code=0), joined=True, leader_loss=_loss()
         ),
     },
-    since="0.1",
     drill=("leader-agent-killed",),
     relations=Relations(begins_failure=True, precedes_all=True),
 )

@@ -27,7 +27,7 @@ from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stalls.interrupted_stall import is_interrupted_in_stall
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Retry, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Retry, Severity
 from allaboard.facts.samples import (
     NOW,
     USER,
@@ -125,7 +125,6 @@ def _view(signalled_at: float | None, limit_at: float | None) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     fires_on={
@@ -188,7 +187,6 @@ RULE = Rule(
             sample_member(0), time_limit_at=NOW + 60.0
         ),
     },
-    since="0.1",
     retry=Retry.HERE,
     unstaged="no framework has a part in it: a real Slurm's time limit is in tests/zoo/test_slurm_requeue.py",
     relations=Relations(interruption=True, explains_signal=True),

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import ended_member, sample_job, sample_member
 
 FAILED_PROCESS_NOTE = "process failed"
@@ -63,7 +63,6 @@ def _claim(member: Member, pid: int, code: int) -> Claim:
 _FAILED = {"notes": {FAILED_PROCESS_NOTE: "4711 1"}}
 
 RULE = Rule(
-    stage=Stage.EXIT,
     reads=JobView,
     check=check,
     needs=("exit",),
@@ -97,6 +96,5 @@ RULE = Rule(
             ended_member(0, code=0, member=_FAILED), ended_member(1, signal=9), ended=True
         ),
     },
-    since="0.1",
     unstaged="tests/zoo/test_failed_process.py runs a script one of whose processes fails",
 )

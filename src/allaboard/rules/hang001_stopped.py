@@ -36,7 +36,6 @@ from allaboard.facts import (
     Op,
     Phase,
     Severity,
-    Stage,
     Who,
 )
 from allaboard.facts.rank_sets import describe_ranks, format_ranks
@@ -111,7 +110,6 @@ def _view(state: str, since: float = 8.0, job: str = "worker", candidate: bool =
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -133,7 +131,6 @@ RULE = Rule(
         "a worker that sleeps (state S), which is not stopped": _view("S"),
         "a worker that has been stopped for half a second": _view("T", since=9.5),
     },
-    since="0.1",
     passes=True,
     drill=(
         "stopped",

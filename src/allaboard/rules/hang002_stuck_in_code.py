@@ -46,7 +46,6 @@ from allaboard.facts import (
     Op,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import (
     REDUCE,
@@ -122,7 +121,6 @@ _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -335,7 +333,6 @@ RULE = Rule(
             waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
         ),
     },
-    since="0.1",
     passes=True,
     drill=(
         "stuck-in-python",

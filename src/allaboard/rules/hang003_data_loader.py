@@ -32,7 +32,7 @@ from allaboard.analysis.stalls.input_generator import generator_may_deliver
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_ALL_STARVED_S = 60.0
@@ -171,7 +171,6 @@ _HALTED = msgspec.structs.replace(sample_stack(_POLL, _NEXT, USER), stopped=((47
 _READS = Frame("/home/u/data.py", 9, "read", "pipe.read()")
 _LOADING = msgspec.structs.replace(sample_stack(_POLL, _NEXT, USER), loaders=((4711, _READS),))
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -234,7 +233,6 @@ RULE = Rule(
             *(sample_member(r, stack=sample_stack(_POLL, _NEXT, USER)) for r in range(3))
         ),
     },
-    since="0.1",
     passes=True,
     drill=("stuck-in-data-loader", "loader-worker-stopped"),
 )

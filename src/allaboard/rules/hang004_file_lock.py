@@ -33,7 +33,6 @@ from allaboard.facts import (
     Member,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
@@ -176,7 +175,6 @@ _INSERT = Frame(
 )
 _ELSEWHERE = 1 << 32 | 101
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -292,7 +290,6 @@ RULE = Rule(
             progress_at=99.0,
         ),
     },
-    since="0.1",
     passes=True,
     drill=("file-lock", "file-lock-elsewhere"),
 )

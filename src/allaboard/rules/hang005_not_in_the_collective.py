@@ -72,7 +72,6 @@ from allaboard.facts import (
     Raised,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 from allaboard.facts.stack import ENDED_CHILD
@@ -260,7 +259,6 @@ _FUTURE = msgspec.structs.replace(
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -458,7 +456,6 @@ RULE = Rule(
             progress_at=98.5,
         ),
     },
-    since="0.1",
     passes=True,
     drill=(
         "asleep",

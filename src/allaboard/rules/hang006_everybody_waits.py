@@ -50,7 +50,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -236,7 +236,6 @@ _RECV = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2764, "r
 _SEND = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2700, "send")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -393,7 +392,6 @@ RULE = Rule(
             {0: 1, 1: 2, 2: 1, 3: 2}
         ),
     },
-    since="0.1",
     passes=True,
     drill=("other-order-unseen", "jax-extra-sync"),
 )

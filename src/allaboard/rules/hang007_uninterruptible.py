@@ -19,7 +19,7 @@ import msgspec
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_SLEEP_S = 3.0
@@ -54,7 +54,6 @@ def _claim(view: JobView, member: Member) -> Claim:
 
 _NFS = "read of /data/shard-7 on /data (nfs4 of filer:/data)"
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -83,7 +82,6 @@ RULE = Rule(
             waiting_member(0), sample_member(1, os_state="D", os_state_since=91.0), progress_at=99.9
         ),
     },
-    since="0.1",
     passes=True,
     drill=("uninterruptible",),
 )

@@ -47,7 +47,6 @@ from allaboard.facts import (
     Phase,
     Raised,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import (
     SERVING,
@@ -231,7 +230,6 @@ _ASKS = sample_stack(
     USER,
 )
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -359,7 +357,6 @@ RULE = Rule(
             waiting_member(0), sample_member(1, stack=sample_stack(_END, USER)), **_LONG
         ),
     },
-    since="0.1",
     passes=True,
     drill=("never-ends",),
 )

@@ -35,7 +35,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, JobView, Loop, Member, Signature, Stage
+from allaboard.facts import Certainty, Claim, JobView, Loop, Member, Signature
 from allaboard.facts.collective_calls import JITTED_GROUP, NEW_GROUP, is_jitted
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
@@ -117,7 +117,6 @@ _VALIDATE = sample_signature("jit validation_loss", line=52, dtype="", shape="")
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("traces",),
@@ -210,7 +209,6 @@ RULE = Rule(
             member_with_calls(0, _STEP), member_with_calls(1, _CAST), member_with_calls(2)
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     relations=Relations(explains=("LOG003",)),
     drill=(

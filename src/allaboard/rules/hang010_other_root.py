@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     example_one_of_three,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts import Claim, JobView
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_signature
 
@@ -36,7 +36,6 @@ _OTHER = sample_signature("broadcast", root=1)
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("traces",),
@@ -47,7 +46,6 @@ RULE = Rule(
         ),
     },
     silent_on=example_near_misses(_ONE, _OTHER),
-    since="0.1",
     retry=Retry.NEVER,
     relations=Relations(explains=("LOG003",)),
     drill=("other-root",),

@@ -23,7 +23,7 @@ from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.stalls.stalled_members import find_missed_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Unused
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 MIN_WAIT_S = 15.0
@@ -118,7 +118,6 @@ def _with_new_group(member: Member, number: int) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("op",),
@@ -173,7 +172,6 @@ RULE = Rule(
             median_step=2.0,
         ),
     },
-    since="0.1",
     passes=True,
     drill=("alone",),
 )

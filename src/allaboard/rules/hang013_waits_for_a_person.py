@@ -18,7 +18,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     REDUCE,
@@ -81,7 +81,6 @@ _PDB = (
     Frame("/home/u/train.py", 30, "train", "loss.backward()"),
 )
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -114,7 +113,6 @@ RULE = Rule(
             waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     passes=True,
     drill=("input",),

@@ -27,7 +27,7 @@ from allaboard.analysis.stalls.lock_holder import find_lock_holder, find_own_loc
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
@@ -128,7 +128,6 @@ def _locked_view(*threads: Holds) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -162,7 +161,6 @@ RULE = Rule(
             Holds(_MAIN, "cache", ("log",))
         ),
     },
-    since="0.1",
     passes=True,
     drill=("two-locks", "own-lock"),
 )

@@ -41,7 +41,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import (
     REDUCE,
@@ -117,7 +116,6 @@ def _view(grip: Grip | None, *frames: Frame, **changes: Any) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -147,7 +145,6 @@ RULE = Rule(
             _MAIN, _MATCH, USER, os_state="T"
         ),
     },
-    since="0.1",
     passes=True,
     drill=("gil-held", "gil-held-aside"),
 )

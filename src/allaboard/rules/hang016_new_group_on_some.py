@@ -26,7 +26,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     mismatch_claim,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, JobView, Severity
 from allaboard.facts.collective_calls import NEW_GROUP
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
@@ -58,7 +58,6 @@ _LISTS = [sample_signature("new_group", dtype=ranks, line=12) for ranks in ("0,1
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("traces",),
@@ -88,7 +87,6 @@ RULE = Rule(
             member_with_calls(2, _STEP),
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("new-group-on-some",),
 )

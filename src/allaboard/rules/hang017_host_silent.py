@@ -20,7 +20,7 @@ from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.parameter_servers import SERVER_JOIN_OP
 from allaboard.analysis.stalls.long_call import call_duration_evidence, waits_in_long_call
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Who
 from allaboard.facts.samples import NOW, ps_member, sample_job, sample_member, waiting_member
 
 MIN_SILENT_S = 36.0
@@ -74,7 +74,6 @@ def _two_hosts(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("op",),
@@ -101,7 +100,6 @@ RULE = Rule(
             leads=True,
         ),
     },
-    since="0.1",
     drill=("host-frozen",),
     passes=True,
 )

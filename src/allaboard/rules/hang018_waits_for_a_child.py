@@ -48,7 +48,6 @@ from allaboard.facts import (
     Member,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
@@ -135,7 +134,6 @@ _CHILD_SUMMARY = (
 )
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -207,7 +205,6 @@ RULE = Rule(
             progress_at=93.0,
         ),
     },
-    since="0.1",
     passes=True,
     drill=("waits-for-a-child", "child-unread"),
 )

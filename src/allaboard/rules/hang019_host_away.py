@@ -41,7 +41,6 @@ from allaboard.facts import (
     Op,
     Pair,
     Phase,
-    Stage,
     Who,
 )
 from allaboard.facts.samples import (
@@ -184,7 +183,6 @@ def _two_hosts(waited: float = 40.0, lost: bool = True, **member_fields: object)
 
 _PS = Who(job="ps", index=0, rank=1, host="b", pid=101)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("op",),
@@ -209,7 +207,6 @@ RULE = Rule(
         "the lost host had reported that it was interrupted": _two_hosts(interrupted=64.0),
         "the lost host ran a parameter server, which PS001 reports": _two_hosts(who=_PS),
     },
-    since="0.1",
     drill=("host-away-tf2-ps",),
     passes=True,
 )

@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.live_flight_record import live_record_mismat
 from allaboard.analysis.stalls.stall import find_stall, is_settled_stack
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member
 from allaboard.facts.outcome import Retry
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import (
@@ -86,7 +86,6 @@ def _in_compiled_graph(rank: int, op: str = "all_reduce", size: int = 4, calls: 
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -148,7 +147,6 @@ RULE = Rule(
             )
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     passes=True,
     drill=("compiled-order",),

@@ -26,7 +26,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.samples import stalled_job, waiting_member
 from allaboard.facts.samples.group_waits import member_in_group_call, member_in_newest_call
 
@@ -63,7 +63,6 @@ def _claim(view: JobView, cycle: tuple[Member, ...]) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -96,7 +95,6 @@ RULE = Rule(
             waiting_member(0), waiting_member(1)
         ),
     },
-    since="0.1",
     passes=True,
     drill=("crossed-groups",),
 )

@@ -23,7 +23,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Op
 from allaboard.facts.samples import stalled_job, waiting_member
 
 
@@ -58,7 +58,6 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -81,7 +80,6 @@ RULE = Rule(
             waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
         ),
     },
-    since="0.1",
     passes=True,
     drill=("shared-group",),
 )

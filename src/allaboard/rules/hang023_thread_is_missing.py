@@ -31,7 +31,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Op
 from allaboard.facts.samples import stalled_job, waiting_member
 
 
@@ -80,7 +80,6 @@ def _sender_view(last_call: str, main_call: str = "barrier") -> JobView:
 
 _RAISED = {THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report"}
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -114,7 +113,6 @@ RULE = Rule(
             waiting_member(0), waiting_member(1, notes=_RAISED)
         ),
     },
-    since="0.1",
     passes=True,
     drill=("sender-raises",),
 )

@@ -26,7 +26,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import stalled_job, waiting_member
 from allaboard.facts.samples.group_waits import (
@@ -65,7 +65,6 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -101,7 +100,6 @@ RULE = Rule(
             member_waiting_for_peer(2, 0),
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     passes=True,
     drill=("missing-send", "missing-batched-send"),

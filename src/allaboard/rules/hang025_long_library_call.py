@@ -34,7 +34,6 @@ from allaboard.facts import (
     Member,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
@@ -76,7 +75,6 @@ _FIT = msgspec.structs.replace(
 )
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -126,7 +124,6 @@ RULE = Rule(
             waiting_member(2),
         ),
     },
-    since="0.1",
     passes=True,
     drill=("long-call",),
 )

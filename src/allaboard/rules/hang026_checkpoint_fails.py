@@ -21,7 +21,7 @@ from allaboard.analysis.stalls.failing_checkpoint import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
@@ -58,7 +58,6 @@ _FULL = {
 }
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -92,7 +91,6 @@ RULE = Rule(
             progress_at=30.0,
         ),
     },
-    since="0.1",
     passes=True,
     drill=("disk-stays-full",),
 )

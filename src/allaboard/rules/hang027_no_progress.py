@@ -42,7 +42,6 @@ from allaboard.facts import (
     Op,
     Severity,
     Spent,
-    Stage,
 )
 from allaboard.facts.samples import (
     NOW,
@@ -176,7 +175,6 @@ _ENDED = ps_member("worker", 0, exit=Exit(ended_at=60.0, code=0))
 _LIMIT = {"hang_limit": 8.0}
 _INTERRUPTED = {"progress_at": NOW - 30.0, "interrupted_at": NOW - 0.1}
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -255,7 +253,6 @@ RULE = Rule(
             **_LIMIT,
         ),
     },
-    since="0.1",
     passes=True,
     relations=Relations(last_resort=True, explains_signal=True),
     drill=("waits-for-an-answer", "ps-worker-spins"),

@@ -38,7 +38,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
     Who,
     WorldWait,
 )
@@ -156,7 +155,6 @@ _BACK = msgspec.structs.replace(
 )
 _RECEIVER = sample_member(0, stack=sample_stack(_RECEIVES, USER), cpu=0.0)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -189,7 +187,6 @@ RULE = Rule(
         ),
         "the trainer sleeps, and no other process waits for it": stalled_job(_SLEEPER),
     },
-    since="0.1",
     passes=True,
     unstaged="a drill has one job; tests/diagnosis/test_worlds.py stages two worlds of real processes",
 )

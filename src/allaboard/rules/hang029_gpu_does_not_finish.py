@@ -35,7 +35,6 @@ from allaboard.facts import (
     Member,
     Severity,
     Stack,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
@@ -77,7 +76,6 @@ def _polls(*frames: Frame, seconds: float) -> Stack:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -116,7 +114,6 @@ RULE = Rule(
             sample_member(0, stack=_polls(_ITEM, seconds=64.0), cpu=1.0)
         ),
     },
-    since="0.1",
     passes=True,
     unstaged="needs a GPU; scripts/gpu-check stages a kernel that does not end",
 )

@@ -39,7 +39,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
@@ -152,7 +151,6 @@ def _callee(*frames: Frame, rank: int = 1, **changes: object) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -217,6 +215,5 @@ RULE = Rule(
             _caller(_SYNC, USER), _callee(_SLEEP, os_state="T", os_state_since=90.0), **_SLEPT
         ),
     },
-    since="0.1",
     unstaged="tests/diagnosis/test_rpc_function.py starts a job of RPC whose function does not return",
 )

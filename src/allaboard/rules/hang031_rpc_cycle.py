@@ -37,7 +37,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
@@ -132,7 +131,6 @@ def _worker(
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -183,6 +181,5 @@ RULE = Rule(
             _worker(0, (_SYNC, _BACK)), _worker(1, main=(USER,), cpu=1.0), **_LONG
         ),
     },
-    since="0.1",
     unstaged="tests/diagnosis/test_rpc_function.py starts a job of RPC whose functions wait for each other",
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
+from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Severity
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job
 
 PROBE_START_GRACE_S = 5.0
@@ -42,7 +42,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 _WITHOUT_PROBE = coming_member(1, probed=False, phase=Phase.LAUNCHED)
 RULE = Rule(
-    stage=Stage.HOST,
     reads=JobView,
     check=check,
     fires_on={
@@ -70,6 +69,5 @@ RULE = Rule(
             coming_member(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"}),
         ),
     },
-    since="0.1",
     drill=("probe-absent",),
 )

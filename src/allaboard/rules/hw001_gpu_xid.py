@@ -26,7 +26,7 @@ from allaboard.analysis.resources.gpu_owners import (
 )
 from allaboard.analysis.resources.xid_errors import Origin, explain_xid, rank_as_cause
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Who
 from allaboard.facts.instruments.hardware import (
     GpuEvent,
     GpuProcess,
@@ -129,7 +129,6 @@ _SEEN = GpuReading(
 )
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Hardware,
     check=check,
     fires_on={
@@ -177,7 +176,6 @@ RULE = Rule(
             gpus=(_SEEN,), members=_RANKS
         ),
     },
-    since="0.1",
     unstaged="it needs a GPU that fails; its inputs are from NVIDIA's documents and published logs",
     relations=Relations(below_user_code=True),
 )

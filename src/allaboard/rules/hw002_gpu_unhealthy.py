@@ -147,7 +147,6 @@ RULE = Rule(
         ),
     },
     silent_on={"a healthy GPU": Hardware(gpus=(_gpu(pid=4711),))},
-    since="0.1",
     unstaged="it needs a GPU that fails; its inputs are from NVIDIA's documents and source",
     relations=Relations(),
 )

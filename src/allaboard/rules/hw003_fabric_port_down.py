@@ -148,6 +148,5 @@ RULE = Rule(
         ),
         "all ports are active": Hardware(ports=tuple(map(_port, "abc"))),
     },
-    since="0.1",
     unstaged="it needs InfiniBand adapters; its inputs are from the tools' source",
 )

@@ -115,6 +115,5 @@ RULE = Rule(
             ports=(_port(PortXmitDiscards=5000),)
         ),
     },
-    since="0.1",
     unstaged="it needs InfiniBand adapters; its inputs are from the tools' source",
 )

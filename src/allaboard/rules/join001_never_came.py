@@ -38,7 +38,6 @@ from allaboard.facts import (
     Knock,
     Member,
     Phase,
-    Stage,
 )
 from allaboard.facts.samples import (
     arrived_member,
@@ -230,7 +229,6 @@ _OTHER = Knock(
 _TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
 _INSIDE = tuple(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -336,7 +334,6 @@ RULE = Rule(
             arrived_member(0), arrived_member(1), coming_member(2), now=500.0
         ),
     },
-    since="0.1",
     drill=(
         "never-comes",
         "host-never-starts",

@@ -22,7 +22,7 @@ from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
+from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_stack
 
 
@@ -78,7 +78,6 @@ def _describe_phase(member: Member) -> str:
 _LOADING = sample_stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
 _ASLEEP = {"stack": _LOADING, "os_state": "S", "os_state_since": 60.5}
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -127,7 +126,6 @@ RULE = Rule(
             arrived_member(0), arrived_member(1), arrived_member(2), now=500.0
         ),
     },
-    since="0.1",
     passes=True,
     drill=("asleep-before-init", "tf-asleep-before-init", "jax-asleep-before-init"),
 )

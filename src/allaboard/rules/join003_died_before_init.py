@@ -39,7 +39,6 @@ from allaboard.facts import (
     Member,
     Phase,
     Raised,
-    Stage,
 )
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
@@ -182,7 +181,6 @@ _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 _INSIDE = tuple(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
 """Members that no gate holds (`--observe`): they entered init by themselves."""
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -265,7 +263,6 @@ RULE = Rule(
             arrived_member(2),
         ),
     },
-    since="0.1",
     drill=(
         "dies-before-init",
         "leaves-before-init",

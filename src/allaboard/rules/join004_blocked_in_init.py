@@ -38,7 +38,6 @@ from allaboard.facts import (
     Member,
     Phase,
     Severity,
-    Stage,
     Who,
 )
 from allaboard.facts.samples import (
@@ -238,7 +237,6 @@ def _rejoining(rank: int) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -305,7 +303,6 @@ RULE = Rule(
             sample_member(1, phase=Phase.JOINING, phase_since=60.0),
         ),
     },
-    since="0.1",
     drill=("observed-absence",),
     relations=Relations(ends_by_abort=True, reports_wait=True),
 )

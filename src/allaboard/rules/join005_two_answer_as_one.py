@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Address, Claim, Evidence, JobView, Member, Who
 from allaboard.facts.samples import (
     arrived_member,
     ended_member,
@@ -111,7 +111,6 @@ _TASKS = tuple(
     for rank, job, host in ((0, "chief", "a"), (1, "worker", "b"), (1, "worker", "c"))
 )
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -159,7 +158,6 @@ RULE = Rule(
             arrived_member(0), ended_member(1, code=1), arrived_member(1)
         ),
     },
-    since="0.1",
     drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),
     relations=Relations(
         ends_by_abort=True,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
+from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Who
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
@@ -128,7 +128,6 @@ _CHIEF = Who(job="chief", index=0, rank=0, host="a", pid=100)
 _FEWER = {"chief:0": "a:1", "worker:0": "b:1"}
 _ALL = _FEWER | {"ps:0": "c:1"}
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -185,7 +184,6 @@ RULE = Rule(
             arrived_member(0), arrived_member(1), arrived_member(2)
         )
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("sizes-disagree", "tf-no-cluster", "world-sizes-differ"),
 )

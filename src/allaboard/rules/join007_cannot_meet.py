@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Who
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_declaration
 
@@ -255,7 +255,6 @@ def _jax(rank: int, address: str) -> Member:
 
 _HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -316,7 +315,6 @@ RULE = Rule(
     relations=Relations(
         raised_as=r"RendezvousConnectionError: The connection to (?:the C10d store|etcd) has failed"
     ),
-    since="0.1",
     retry=Retry.NEVER,
     drill=(
         "tf-wrong-port",

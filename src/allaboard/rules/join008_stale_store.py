@@ -42,7 +42,6 @@ from allaboard.facts import (
     Member,
     Phase,
     Raised,
-    Stage,
     Who,
 )
 from allaboard.facts.samples import (
@@ -294,7 +293,6 @@ _OLD = Holder(
     address="a:29500", pid=77, command="python train.py", answer=Answer.STORE, looked_at=95.0
 )
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -361,6 +359,5 @@ RULE = Rule(
             Answer.STORE, 30.0, joined=-1
         ),
     },
-    since="0.1",
     drill=("net-earlier-run", "file-stale", "file-left"),
 )

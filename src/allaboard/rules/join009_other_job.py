@@ -30,7 +30,6 @@ from allaboard.facts import (
     Knock,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import arrived_member, led_job
 
@@ -116,7 +115,6 @@ _KNOCK = Knock(
     knocked_at=99.0,
 )
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -142,6 +140,5 @@ RULE = Rule(
         ),
         "no other job connects": led_job(arrived_member(0)),
     },
-    since="0.1",
     drill=("net-other-job",),
 )

@@ -185,7 +185,6 @@ RULE = Rule(
             launched=2,
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("accelerate-alone", "no-init"),
 )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
@@ -55,7 +55,6 @@ def _claim(view: JobView, roll: RollCall, member: Member) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -79,7 +78,6 @@ RULE = Rule(
             arrived_member(0), arrived_member(1), arrived_member(2)
         )
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("rank-out-of-range",),
 )

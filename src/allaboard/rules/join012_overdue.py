@@ -19,7 +19,7 @@ from allaboard.analysis.roll_call.overdue import RULES_GRACE_S, find_overdue_mem
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
+from allaboard.facts import Answer, Claim, Evidence, JobView
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job
 
 
@@ -48,7 +48,6 @@ def check(view: JobView) -> Iterator[Claim]:
 _OVERDUE_S = 60.0 + RULES_GRACE_S
 _UNMET = msgspec.structs.replace(example_attempt(Answer.ABOARD, _OVERDUE_S + 1.0), call=None)
 RULE = Rule(
-    stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
@@ -69,7 +68,6 @@ RULE = Rule(
             arrived_member(0, 2), coming_member(1), now=500.0
         ),
     },
-    since="0.1",
     unstaged="it is the last resort for reasons that no rule knows; each known one has a rule and a drill",
     relations=Relations(last_resort=True),
 )

@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
     describe_overdue,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs, Who
+from allaboard.facts import Certainty, Claim, Evidence, Watchdogs, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
@@ -97,7 +97,6 @@ def _claim(late: LateRanks) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Watchdogs,
     check=check,
     fires_on={
@@ -137,6 +136,5 @@ RULE = Rule(
             overdue_collective(0, 133), overdue_collective(1, enqueued=133)
         ),
     },
-    since="0.1",
     unstaged="it is read after the fact; recordings of real runs on a GPU are in bench/field",
 )

@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
     describe_overdue,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
+from allaboard.facts import Certainty, Claim, Evidence, Watchdogs
 from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
@@ -59,7 +59,6 @@ def _claim(complete: AllWaiting) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Watchdogs,
     check=check,
     fires_on={
@@ -94,7 +93,6 @@ RULE = Rule(
             overdue_collective(0, 133, op="SEND"), overdue_collective(1, 133, op="RECV")
         ),
     },
-    since="0.1",
     unstaged="it is read after the fact, in words taken from PyTorch's own source: they need GPUs",
     relations=Relations(names_nobody=True),
 )

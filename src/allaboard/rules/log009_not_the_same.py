@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
     watchdog_certainty,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
+from allaboard.facts import Claim, Evidence, Watchdogs, Who
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
@@ -50,7 +50,6 @@ def _claim(unequal: UnequalCalls) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=Watchdogs,
     check=check,
     fires_on={
@@ -88,6 +87,5 @@ RULE = Rule(
             overdue_collective(1, 133, group="3(tp)", op="_ALLGATHER_BASE"),
         ),
     },
-    since="0.1",
     unstaged="it is read after the fact; recordings of real runs on a GPU are in bench/field",
 )

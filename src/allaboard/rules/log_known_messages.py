@@ -19,7 +19,11 @@ _NO_RELATIONS = Relations()
 
 
 def _rule(
-    page: str, stage: Stage, example: Heard, unstaged: str, relations: Relations = _NO_RELATIONS
+    page: str,
+    example: Heard,
+    unstaged: str,
+    relations: Relations = _NO_RELATIONS,
+    stage: Stage | None = None,
 ) -> Rule[Heard]:
     """Return the rule that reports messages of the rule's code that this example has."""
     return Rule(
@@ -29,7 +33,6 @@ def _rule(
         check=known_message_check(example.rule),
         fires_on={_title(example): (example, example.says)},
         silent_on={f"{_title(_ANOTHER_MESSAGE)}, which NET005 reports": _ANOTHER_MESSAGE},
-        since="0.1",
         unstaged=unstaged,
         relations=relations,
     )
@@ -51,7 +54,6 @@ it is the one they wait for: it is stopped, stuck, slow, in another collective, 
 Read the log of the rank that is named here as silent, or look at it while it hangs: `allaboard diagnose
 PID...`. `allaboard run` names that rank and its place while the job hangs.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG001",
             "a rank waited 10000 ms in a collective for a peer that never entered it",
@@ -72,7 +74,6 @@ swapping, held by a debugger or by a disk that does not answer, or alive behind 
 See whether the process is there, and in which state: `ps -o pid,stat,etime -p PID` (T is stopped, D waits
 for a disk). Then read its own log and the kernel's.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG002",
             "worker 1 stopped sending heartbeats",
@@ -93,7 +94,6 @@ worst wrong sums.
 ## What to do
 Compare what the ranks do: branches on the rank, loops over data of different length, models that differ.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG003",
             "at collective 216 members called different operations (type 0 and type 1)",
@@ -150,7 +150,6 @@ memory or a kernel that runs on it. The peers see only a lost connection.
 ## What to do
 Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG006",
             "CUDA failed below NCCL: out of memory",
@@ -172,7 +171,6 @@ away.
 Run once with `NCCL_DEBUG=INFO`, and read the log of the rank that failed first: sockets (interfaces,
 firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that differ between the hosts.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG010",
             "NCCL failed: Call to ibv_create_qp failed with error Cannot allocate memory",
@@ -194,7 +192,6 @@ on processes is reached.
 For threads: compare `ulimit -u` and the container's `pids.max` with the number of threads, and raise the
 limit or start fewer. Otherwise read the lines before it, which show what the library was given.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG011",
             "rank 0 could not start another thread: a limit on processes and threads is reached",
@@ -257,7 +254,6 @@ wait that it repeats. The finding quotes it. It names a member only if the log d
 Collect the logs of all members, and of the launcher, and diagnose them together: `allaboard diagnose DIR`.
 The member that failed first says most. `allaboard run` collects them by itself.
 """,
-        stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG012",
             "rank 0 aborted itself: Check failed: ret == 0 (11 vs. 0)",

@@ -23,7 +23,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     find_overdue_attempt,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, Declared, JobView, Severity, Stage
+from allaboard.facts import Answer, Certainty, Claim, Declared, JobView, Severity
 
 MIN_FAILING_S = 2.0
 """Seconds of failing look-ups before they are reported: a name server may learn of a new host late."""
@@ -71,7 +71,6 @@ def _fix(tried: RendezvousAttempt) -> str:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -98,6 +97,5 @@ RULE = Rule(
             Answer.REFUSED, 3.0, "Connection refused"
         ),
     },
-    since="0.1",
     drill=("net-no-name", "net-no-name-of-server"),
 )

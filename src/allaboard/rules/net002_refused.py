@@ -23,7 +23,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     find_overdue_attempt,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Claim, Declared, Evidence, JobView, Stage
+from allaboard.facts import Answer, Claim, Declared, Evidence, JobView
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -88,7 +88,6 @@ def _claim_not_started(tried: RendezvousAttempt, declared: Declared) -> Claim:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -112,6 +111,5 @@ RULE = Rule(
         ),
         "the host does not answer at all, which NET003 reports": example_attempt(Answer.SILENT),
     },
-    since="0.1",
     drill=("net-first-absent", "net-rejected"),
 )

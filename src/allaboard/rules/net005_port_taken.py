@@ -40,7 +40,6 @@ from allaboard.facts import (
     Holder,
     JobView,
     Member,
-    Stage,
 )
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
@@ -246,7 +245,6 @@ _HELD_BY_MEMBER = Holder(address="a:29888", pid=100, command="python train.py", 
 _FORBIDDEN = Holder(address="a:443", said="Permission denied", looked_at=95.0)
 _BIND_FAILED = ended_member(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -309,7 +307,6 @@ RULE = Rule(
         "PyTorch's store uses the port, which JOIN008 reports": _holding(Answer.STORE),
         "the framework's own gRPC server listens on the port": example_attempt(Answer.GRPC, 30.0),
     },
-    since="0.1",
     drill=("net-web-server", "net-silent-listener", "port-taken"),
     relations=Relations(
         raised_as=r"Could not start gRPC server|EADDRINUSE|[Aa]ddress already in use"

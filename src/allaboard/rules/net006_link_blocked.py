@@ -37,7 +37,6 @@ from allaboard.facts import (
     JobView,
     Link,
     Severity,
-    Stage,
 )
 
 SYMPTOM = {
@@ -178,7 +177,6 @@ def _unused_interface_view() -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -225,7 +223,6 @@ RULE = Rule(
             )
         ),
     },
-    since="0.1",
     drill=(
         "net-data-ports-dropped",
         "net-one-way",

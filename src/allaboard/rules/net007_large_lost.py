@@ -25,7 +25,7 @@ from allaboard.analysis.network.link_faults import (
     members_on_hosts,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -58,7 +58,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 _CUT: dict[str, Any] = {"said": "65536 bytes took more than 3 s", "seconds": 0.0004}
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -77,6 +76,5 @@ RULE = Rule(
             example_failed_link(1, 3, Answer.SILENT)
         ),
     },
-    since="0.1",
     drill=("net-mtu",),
 )

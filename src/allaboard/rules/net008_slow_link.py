@@ -25,7 +25,7 @@ from allaboard.analysis.network.link_faults import (
     members_on_hosts,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity
 
 SLOWER_THAN_MEDIAN = 8.0
 """How many times slower than the median a link must be; single trials vary by a factor of three or four."""
@@ -135,7 +135,6 @@ def _three(rate: float, back: float = 0.0, late_s: float = 0.0) -> JobView:
 
 _SLOW: dict[str, Any] = {"seconds": 0.0003, "rate": 9e5}
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -172,6 +171,5 @@ RULE = Rule(
             example_failed_link(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)
         ),
     },
-    since="0.1",
     drill=("net-slow-link", "lossy-link"),
 )

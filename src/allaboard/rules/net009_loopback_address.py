@@ -22,7 +22,7 @@ from allaboard.analysis.network.link_faults import (
     members_heard_by_all,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member
 from allaboard.facts.outcome import Retry
 
 
@@ -68,7 +68,6 @@ def _view(
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -94,7 +93,6 @@ RULE = Rule(
             "127.0.1.1", "cuda:nccl"
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("net-own-name-loopback",),
 )

@@ -20,7 +20,7 @@ from allaboard.analysis.network.link_faults import (
     members_heard_by_all,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts import Claim, Evidence, JobView
 from allaboard.facts.outcome import Retry
 
 
@@ -51,7 +51,6 @@ def _view(address: str) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -64,7 +63,6 @@ RULE = Rule(
         "the interface exists, and has an IPv4 address": _view("10.1.0.2"),
         "the interface exists, and has an IPv6 address only": _view("fd77::2"),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("net-wrong-interface", "net-interface-in-script"),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Knock, Severity
 from allaboard.facts.samples import arrived_member, led_job
 
 MIN_CONNECTIONS = 3
@@ -64,7 +64,6 @@ def _view(
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -84,6 +83,5 @@ RULE = Rule(
         ),
     },
     silent_on={"a web client has connected once": _view(1)},
-    since="0.1",
     drill=("net-stranger", "net-leader-no-secret"),
 )

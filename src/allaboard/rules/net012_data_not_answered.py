@@ -28,7 +28,6 @@ from allaboard.facts import (
     Op,
     Phase,
     Silence,
-    Stage,
 )
 from allaboard.facts.samples import NOW
 
@@ -100,7 +99,6 @@ def _four(rank: int, *silent: Silence, **changes: object) -> JobView:
 
 _REDUCE = Op("all_reduce", 3, NOW - 5)
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -128,7 +126,6 @@ RULE = Rule(
             1, Silence("connect", "10.0.0.1:38211")
         ),
     },
-    since="0.1",
     drill=(
         "data-silent",
         "link-lost",

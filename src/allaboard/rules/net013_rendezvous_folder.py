@@ -23,7 +23,7 @@ from allaboard.analysis.network.link_faults import (
 )
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts import Claim, Evidence, JobView
 from allaboard.facts.outcome import Retry
 
 
@@ -59,7 +59,6 @@ def _view(trouble: str) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -69,6 +68,5 @@ RULE = Rule(
         ),
     },
     silent_on={"the folder of the rendezvous file can be used": _view("")},
-    since="0.1",
     drill=("file-folder-missing", "file-folder-read-only"),
 )

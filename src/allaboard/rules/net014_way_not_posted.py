@@ -19,7 +19,7 @@ import msgspec
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
+from allaboard.facts import Answer, Claim, Evidence, JobView
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -57,7 +57,6 @@ def _view(rendezvous: str, waited: float) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -75,6 +74,5 @@ RULE = Rule(
             "rank 0 has been awaited at the rendezvous file for 30 seconds, less than the timeout"
         ): _view("file:///shared/meeting", 30.0)
     },
-    since="0.1",
     drill=("file-not-shared",),
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
+from allaboard.facts import Answer, Certainty, Claim, JobView
 
 MIN_REJECTED_S = 1.0
 """Seconds: an earlier run that is about to end may reject a host once."""
@@ -59,7 +59,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -115,6 +114,5 @@ RULE = Rule(
             Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"
         ),
     },
-    since="0.1",
     drill=("net-other-secret",),
 )

@@ -20,7 +20,7 @@ import msgspec
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase
 from allaboard.facts.samples import NOW, arrived_member, sample_declaration
 
 MIN_FAILING_S = 2.0
@@ -87,7 +87,6 @@ def _etcd_view(
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -128,6 +127,5 @@ RULE = Rule(
             "", "Permission denied", 61.0, ""
         ),
     },
-    since="0.1",
     drill=("etcd-unreachable",),
 )

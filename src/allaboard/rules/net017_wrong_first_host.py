@@ -25,7 +25,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
 )
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Who
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import NOW
 
@@ -160,7 +160,6 @@ def _strayed_view(host: str, knocked_at: float = NOW - 4.0) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -191,7 +190,6 @@ RULE = Rule(
             Answer.OTHER, 6.0, "b'220 smtp'"
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=(
         "wrong-first-host",

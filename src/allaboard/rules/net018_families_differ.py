@@ -32,7 +32,7 @@ from allaboard.analysis.network.link_faults import (
     members_heard_by_all,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised, Stage
+from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_job
 
@@ -144,7 +144,6 @@ def _jax(*firsts: str, error: str = JAX_ERROR) -> JobView:
 
 _SIX = ("fd77::1", "fd77::2", "fd77::3", "fd77::4")
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -185,7 +184,6 @@ RULE = Rule(
             "fd77::1", "10.0.0.2", *_SIX[2:], error="XLA failed"
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("net-families-differ", "net-families-differ-jax"),
 )

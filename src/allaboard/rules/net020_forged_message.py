@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Address, Certainty, Claim, Evidence, JobView, Knock, Severity, Stage
+from allaboard.facts import Address, Certainty, Claim, Evidence, JobView, Knock, Severity
 from allaboard.facts.samples import arrived_member, led_job
 
 
@@ -52,7 +52,6 @@ def _view(kind: str, peer: str) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.NETWORK,
     reads=JobView,
     check=check,
     fires_on={
@@ -68,6 +67,5 @@ RULE = Rule(
     silent_on={
         "a worker that does not know the job's secret connects": _view("no-secret", "10.0.0.9")
     },
-    since="0.1",
     unstaged="no framework does this: tests/hostile/test_relay.py puts a real relay between two agents",
 )

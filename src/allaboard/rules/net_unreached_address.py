@@ -12,7 +12,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     find_overdue_attempt,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Call, Claim, JobView, Stage
+from allaboard.facts import Answer, Call, Claim, JobView
 
 
 def _rule(
@@ -56,7 +56,6 @@ def _rule(
 
     return Rule(
         page=page,
-        stage=Stage.NETWORK,
         reads=JobView,
         check=check,
         fires_on={
@@ -67,7 +66,6 @@ def _rule(
             ),
         },
         silent_on=silent_on,
-        since="0.1",
         drill=drill,
     )
 

@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.swapped_collectives import Swap, find_swaps
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 
@@ -80,7 +80,6 @@ def _ranks_calling(*calls: tuple[Signature, ...]) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("traces",),
@@ -123,6 +122,5 @@ RULE = Rule(
         ),
         "all ranks call in one order": _ranks_calling(_KEPT, _KEPT),
     },
-    since="0.1",
     drill=("swapped-calls",),
 )

@@ -40,7 +40,6 @@ from allaboard.facts import (
     Member,
     Phase,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import sample_job, sample_member
 
@@ -155,7 +154,6 @@ def _losing(
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loss",),
@@ -212,6 +210,5 @@ RULE = Rule(
         "the loss is finite again": sample_job(_losing(0, 0), sample_member(1), sample_member(2)),
         "no loss has been read": sample_job(sample_member(0), sample_member(1), sample_member(2)),
     },
-    since="0.1",
     drill=("nan-loss", "tf-nan-loss", "jax-nan-loss"),
 )

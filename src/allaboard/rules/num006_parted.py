@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_declaration, sample_job, sample_member
 
@@ -93,7 +93,6 @@ def _checked(rank: int, *digests: int, size: int = 3) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("checks",),
@@ -125,7 +124,6 @@ RULE = Rule(
             sample_member(0), sample_member(1), sample_member(2)
         ),
     },
-    since="0.1",
     retry=Retry.HERE,
     drill=("parted",),
 )

@@ -27,7 +27,7 @@ from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.crossed_tensors import CrossedTensors, find_crossed_tensors
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 MAX_SHOWN_SIDES = 3
@@ -98,7 +98,6 @@ def _member(rank: int, *tensors: int, size: int = 3) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("traces",),
@@ -128,6 +127,5 @@ RULE = Rule(
             _member(0, 1, 1, 1), _member(1, 2, 1, 1), _member(2, 1, 1, 1)
         ),
     },
-    since="0.1",
     drill=("crossed-tensors",),
 )

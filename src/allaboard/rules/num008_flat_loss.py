@@ -40,7 +40,6 @@ from allaboard.facts import (
     Member,
     Phase,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import sample_job, sample_member
 
@@ -133,7 +132,6 @@ def _example(rank: int = 0, **changes: float) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("loss_course",),
@@ -176,7 +174,6 @@ RULE = Rule(
         "the job is being ended": sample_job(_example(), ending=True),
         "no loss was seen": sample_job(sample_member(0), sample_member(1)),
     },
-    since="0.1",
     passes=True,
     drill=("flat-loss",),
     relations=Relations(measured=True),

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.numeric_advice import CHECK_BATCH, advise_numeric_check
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import sample_job, sample_member
 from allaboard.facts.time_shares import PrintedLoss
 
@@ -61,7 +61,6 @@ def _printing(rank: int, bad: int, last_loss: float | None = None) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("printed_loss",),
@@ -79,6 +78,5 @@ RULE = Rule(
         "the job is being ended": sample_job(_printing(0, 9), ending=True),
         "nothing is printed": sample_job(sample_member(0), sample_member(1)),
     },
-    since="0.1",
     drill=("nan-printed",),
 )

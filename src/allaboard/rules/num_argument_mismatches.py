@@ -12,7 +12,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     example_one_of_three,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, JobView, Signature, Stage
+from allaboard.facts import Claim, JobView, Signature
 from allaboard.facts.samples import sample_signature
 
 _USUAL_CALL = sample_signature()
@@ -43,13 +43,11 @@ def _rule(
 
     return Rule(
         page=page,
-        stage=Stage.RUNTIME,
         reads=JobView,
         check=check,
         needs=("traces",),
         fires_on={case: (example_one_of_three(_USUAL_CALL, outlier_call), summary), **fires_on},
         silent_on={**example_near_misses(_USUAL_CALL, outlier_call), **silent_on},
-        since="0.1",
         relations=Relations(explains=("LOG003",)),
         drill=(drill,),
     )

@@ -170,6 +170,5 @@ RULE = Rule(
         ),
         "a job without parameter servers": sample_job(waiting_member(0), ended_member(1, signal=9)),
     },
-    since="0.1",
     drill=("ps-killed", "tf2-ps-killed", "ps-returns", "restart-ps", "restart-tf2-ps"),
 )

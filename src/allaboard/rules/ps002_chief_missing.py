@@ -32,7 +32,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase
 from allaboard.facts import Severity as S
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
@@ -112,7 +112,6 @@ _WAIT = Op("SessionManager.wait_for_session", 1, 80.0)
 _SOON = Op("SessionManager.wait_for_session", 1, 95.0)
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "step": 0, "ops": 0, "os_state_since": 99.9}
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("op",),
@@ -172,6 +171,5 @@ RULE = Rule(
             ps_member("ps", 0),
         ),
     },
-    since="0.1",
     drill=("ps-no-chief",),
 )

@@ -27,7 +27,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 MIN_WAIT_S = 10.0
@@ -128,7 +128,6 @@ def _fix(member: Member, absent: list[str]) -> str:
 _MAKES = Op("SessionManager.prepare_session", 1, 80.0)
 _SOON = Op("SessionManager.prepare_session", 1, 95.0)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("op",),
@@ -190,6 +189,5 @@ RULE = Rule(
             ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=99.9),
         ),
     },
-    since="0.1",
     drill=("ps-missing",),
 )

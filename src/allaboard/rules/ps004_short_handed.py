@@ -39,7 +39,6 @@ from allaboard.facts import (
     Op,
     Phase,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
@@ -134,7 +133,6 @@ _COMING = {
 }  # fmt: skip
 _AWAITS = {"phase": Phase.JOINED, "step": 0, "ops": 0, "op": Op(AWAIT_CHIEF_OP, 1, 45.0)} | _SYNC
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -223,7 +221,6 @@ RULE = Rule(
             ps_member("worker", 0, exit=Exit(ended_at=80.0, code=0), **_SYNC), ps_member("ps", 0)
         ),
     },
-    since="0.1",
     passes=True,
     drill=("ps-sync-absent",),
 )

@@ -34,7 +34,7 @@ from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SO
 from allaboard.analysis.performance.recent_window import recent_view
 from allaboard.analysis.resources.host_load import find_throttling
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Use
 from allaboard.facts.samples import SERVING, ps_member, sample_job
 
 MIN_SPAN_S = 8.0
@@ -147,7 +147,6 @@ _WAITING = (
     ps_member("worker", 1, load=_load(0.1, 0.9)),
 )
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -194,7 +193,6 @@ RULE = Rule(
             *_WAITING, ps_member("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),
     },
-    since="0.1",
     passes=True,
     drill=("ps-saturated", "tf2-ps-saturated"),
     relations=Relations(measured=True),

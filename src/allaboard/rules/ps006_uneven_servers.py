@@ -31,7 +31,7 @@ from allaboard.analysis.parameter_servers import (
     training_members,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity
 from allaboard.facts.samples import SERVING, ps_member, sample_job
 
 MIN_TOTAL_BYTES = 1 << 20
@@ -111,7 +111,6 @@ def _placed(*sizes: int, moved: float = 1.5) -> dict[str, Any]:
 
 _TWO = (ps_member("ps", 0), ps_member("ps", 1))
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -150,6 +149,5 @@ RULE = Rule(
             ps_member("worker", 0, **_placed(16_000, 40)), *_TWO
         ),
     },
-    since="0.1",
     drill=("ps-uneven", "tf2-ps-uneven"),
 )

@@ -43,7 +43,6 @@ from allaboard.facts import (
     Pair,
     Severity,
     Silence,
-    Stage,
     Who,
 )
 from allaboard.facts.samples import ps_member, sample_job
@@ -161,7 +160,6 @@ def _server(index: int, cpu: float = 0.1) -> Member:
 _BOTH = (_server(0), _server(1))
 _NEAR = ps_member("ps", 0, who=_identity("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -208,6 +206,5 @@ RULE = Rule(
         ),
         "the worker and the server are on one host": sample_job(_worker(0, 0.9), _NEAR),
     },
-    since="0.1",
     drill=("ps-slow-link", "ps-slow-link-of-worker"),
 )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.parameter_servers import SERVER_JOBS, find_placement, training_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job
 
 MIN_STEPS = 5
@@ -76,7 +76,6 @@ def _placed(*tasks: str) -> dict[str, dict[str, str]]:
 _ONE = sample_declaration(0, 2, job="worker", index=0, cluster={"worker:0": "a:1", "ps:0": "a:2"})
 _TWO = (ps_member("ps", 0), ps_member("ps", 1, number=3))
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("step",),
@@ -103,6 +102,5 @@ RULE = Rule(
             ps_member("worker", 0, **_placed("worker:0")), *_TWO
         ),
     },
-    since="0.1",
     drill=("tf2-ps-idle",),
 )

@@ -119,7 +119,6 @@ RULE = Rule(
             sample_member(0, **(_declaring("worker:0", "worker:1", "ps:0") | {"step": 9}))
         ),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("tf-lists-ps",),
 )

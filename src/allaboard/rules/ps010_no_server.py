@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
@@ -84,7 +84,6 @@ def _worker(index: int, **changes: object) -> Member:
 _NOTED = {"notes": {NO_SERVER_NOTE: "no ps in its cluster"}}
 _RAISED = Raised(type="ValueError", message="There must be at least one ps.", raised_at=90.0)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -108,7 +107,6 @@ RULE = Rule(
         ),
         "workers of a job that uses collectives": sample_job(_worker(0), _worker(1)),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("ps-without", "tf2-ps-without"),
 )

@@ -45,7 +45,6 @@ from allaboard.facts import (
     Pace,
     Phase,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import ps_member, sample_job
 
@@ -163,7 +162,6 @@ def _worker(
 _IDLE = Load(span=10.0, cpu=0.05, allowed=8)
 _PS = ps_member("ps", 0, load=_IDLE, recent_load=_IDLE)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -210,7 +208,6 @@ RULE = Rule(
             ps_member("ps", 0, load=Load(span=10.0, cpu=0.97, allowed=1)),
         ),
     },
-    since="0.1",
     passes=True,
     drill=("ps-sync-slow",),
     relations=Relations(measured=True),

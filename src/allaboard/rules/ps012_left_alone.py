@@ -45,7 +45,6 @@ from allaboard.facts import (
     Member,
     Numbered,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import ps_member, sample_job
 
@@ -177,7 +176,6 @@ def _chief(at: float, **also: object) -> Member:
 
 _GONE = ps_member("worker", 1, exit=Exit(ended_at=80.0, code=0), step=0)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -226,6 +224,5 @@ RULE = Rule(
             _ON, ps_member("worker", 1, step=3, step_at=99.0), _PS
         ),
     },
-    since="0.1",
     drill=("ps-leaves-early",),
 )

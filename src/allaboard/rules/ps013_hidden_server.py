@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.parameter_servers import task_name
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_job
 from allaboard.late_pattern import compile_late
@@ -87,7 +87,6 @@ def _worker(filters: str, **changes: object) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("raised",),
@@ -114,7 +113,6 @@ RULE = Rule(
         ),
         "the session has no device filters": sample_job(_worker(""), ps_member("ps", 0)),
     },
-    since="0.1",
     retry=Retry.NEVER,
     drill=("ps-hidden",),
 )

@@ -27,7 +27,7 @@ import msgspec
 
 from allaboard.analysis.parameter_servers import has_parameter_servers, training_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Setback, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Setback, Severity, Who
 from allaboard.facts.samples import ps_member, sample_job
 
 REPORT_DELAY_S = 1.0
@@ -81,7 +81,6 @@ def _back(high: int, low: int, *lost_tasks: Who) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -106,6 +105,5 @@ RULE = Rule(
         "a server was restarted, and training continues at the same step": _back(460, 460, _PS),
         "training has never gone back": sample_job(*_TASKS),
     },
-    since="0.1",
     drill=("restart-ps-lost",),
 )

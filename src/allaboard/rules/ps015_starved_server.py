@@ -31,7 +31,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.analysis.resources.host_load import find_throttling
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Use
 from allaboard.facts.samples import ps_member, sample_job
 
 MIN_SPAN_S = 8.0
@@ -156,7 +156,6 @@ def _job(
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -183,7 +182,6 @@ RULE = Rule(
             allowed=0.2
         ),
     },
-    since="0.1",
     passes=True,
     drill=("ps-starved",),
     relations=Relations(measured=True),

@@ -53,7 +53,6 @@ from allaboard.facts import (
     Op,
     Phase,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import SERVING, USER, ps_member, sample_stack, stalled_job
 
@@ -185,7 +184,6 @@ _FED = msgspec.structs.replace(
 _DONE = ps_member("worker", 1, exit=Exit(ended_at=60.0, code=0))
 _CLOSED = Op(COORDINATOR_JOIN_OP, 700, 30.0)
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -236,7 +234,6 @@ RULE = Rule(
             msgspec.structs.replace(_READER, notes={"synchronous": "2 of 2"}), _DONE, _PS, **_LONG
         ),
     },
-    since="0.1",
     passes=True,
     drill=("tf2-ps-input",),
 )

@@ -28,7 +28,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import (
     SERVING,
@@ -74,7 +73,6 @@ _PS = ps_member("ps", 0)
 _LONG = {"progress_at": 80.0}
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("stack",),
@@ -106,7 +104,6 @@ RULE = Rule(
             **_LONG,
         ),
     },
-    since="0.1",
     passes=True,
     unstaged="the start of a TensorFlow 2 cluster takes half a minute; the examples are the pictures of one",
 )

@@ -245,7 +245,6 @@ RULE = Rule(
             waiting_member(0), ended_member(1, signal=9)
         ),
     },
-    since="0.1",
     drill=("out-of-memory",),
     relations=Relations(begins_failure=True, replaces_message=True),
 )

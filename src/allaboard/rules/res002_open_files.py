@@ -26,7 +26,7 @@ from allaboard.analysis.resources.resource_forecast import (
     forecast_claim,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts import Claim, JobView
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -41,7 +41,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -80,7 +79,6 @@ RULE = Rule(
             "open files", span=4.0
         ),
     },
-    since="0.1",
     passes=True,
     drill=("open-files",),
     relations=Relations(measured=True),

@@ -31,7 +31,7 @@ from allaboard.analysis.resources.resource_forecast import (
     forecast_claim,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts import Claim, JobView
 
 FIX = "save a checkpoint; look for tensors or lists that grow from step to step (use loss.item())"
 """Advice for all kinds of memory."""
@@ -71,7 +71,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -140,7 +139,6 @@ RULE = Rule(
             "address space", value=400.0
         ),
     },
-    since="0.1",
     passes=True,
     drill=("address-space",),
     relations=Relations(measured=True),

@@ -25,7 +25,7 @@ from allaboard.analysis.resources.resource_forecast import (
     format_amount,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Stage, Use
+from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Use
 
 _NAMES = ("/dev/shm", "disk")
 """First words of the readings of file systems."""
@@ -70,7 +70,6 @@ def _command(path: str) -> str:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -97,7 +96,6 @@ RULE = Rule(
         ),
         "a disk that will be full in hours": example_rising_use("disk /data", pid=0, rate=0.02),
     },
-    since="0.1",
     passes=True,
     unstaged="a drill would have to fill a disk that others use; tests/zoo/test_disk_fills.py mounts one of "
     "its own",

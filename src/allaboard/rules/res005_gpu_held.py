@@ -27,7 +27,7 @@ from allaboard.analysis.resources.gpu_holders import (
     members_on_gpu,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Gpu, GpuProcess, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Gpu, GpuProcess, JobView, Severity
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_HELD_SHARE = 0.05
@@ -68,7 +68,6 @@ def _view(**changes: object) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -91,7 +90,6 @@ RULE = Rule(
             gpus=(example_gpu(0, pid=100), example_gpu(1, pid=4711)),
         ),
     },
-    since="0.1",
     passes=True,
     unstaged="needs a GPU; recorded on one H200 beside a process that held 60% of its memory",
 )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.resources.gpu_holders import example_gpu, members_on_gpu
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Gpu, JobView, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, Gpu, JobView, Severity
 from allaboard.facts.samples import sample_job, sample_member
 
 
@@ -47,7 +47,6 @@ def _describe(gpu: Gpu) -> str:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -67,7 +66,6 @@ RULE = Rule(
             sample_member(0), gpus=(example_gpu(3, pid=4711, ecc_errors=2),)
         ),
     },
-    since="0.1",
     unstaged="needs a damaged GPU; made from the documents of NVML, and read through a library with its "
     "symbols",
 )

@@ -34,7 +34,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
     Trend,
     Use,
 )
@@ -119,7 +118,6 @@ def _example(peak_gb: float = 76.0, **changes: float) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     needs=("memory",),
@@ -142,7 +140,6 @@ RULE = Rule(
         ),
         "the job is being ended": msgspec.structs.replace(_example(), ending=True),
     },
-    since="0.1",
     passes=True,
     unstaged="needs a GPU; made from the documents and the source of PyTorch's allocator",
     relations=Relations(measured=True),

@@ -43,7 +43,6 @@ from allaboard.facts import (
     Member,
     Raised,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import ended_member, sample_job, sample_member
 
@@ -121,7 +120,6 @@ def _claim(
 _ILLEGAL = "CUDA error: an illegal memory access was encountered"
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -170,7 +168,6 @@ RULE = Rule(
             sample_member(0), gpus=(example_gpu(3, pid=4711, xids=(79,)),)
         ),
     },
-    since="0.1",
     unstaged="needs a GPU that fails; recorded on one H200 for Xid 31 and 43, else made from the documents "
     "of NVML",
 )

@@ -55,7 +55,6 @@ from allaboard.facts import (
     Member,
     Pace,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import sample_job, sample_member, stalled_job
 
@@ -160,7 +159,6 @@ def _pooled(rank: int, sync: float, share_inside: float, data: float = 0.001) ->
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -235,7 +233,6 @@ RULE = Rule(
             _stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)
         ),
     },
-    since="0.1",
     passes=True,
     drill=("slow-code", "slow-data"),
     relations=Relations(measured=True),

@@ -25,7 +25,7 @@ from allaboard.analysis.performance.stragglers import (
     stepping_members,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_SHARE = 0.6
@@ -110,7 +110,6 @@ def _changed(rank: int, data: float) -> Member:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -143,7 +142,6 @@ RULE = Rule(
         ),
         "steps of 5 ms": sample_job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
     },
-    since="0.1",
     passes=True,
     drill=("slow-data-everywhere",),
     relations=Relations(measured=True),

@@ -23,7 +23,7 @@ from allaboard.analysis.resources.host_load import (
     host_load_claim,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts import Claim, Evidence, JobView
 
 MIN_SHARE = 0.1
 """Share of the time that must be throttled."""
@@ -44,7 +44,6 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -68,7 +67,6 @@ RULE = Rule(
             "the workers are throttled half of the time, but were observed for only 3 seconds"
         ): example_busy_host("throttled", 0.5, span=3.0),
     },
-    since="0.1",
     passes=True,
     drill=("throttled",),
     relations=Relations(measured=True),

@@ -32,7 +32,7 @@ from allaboard.analysis.resources.host_load import (
     is_whole_job_training,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
+from allaboard.facts import Claim, Evidence, JobView, Member, Use
 
 MIN_QUEUED_SHARE = 0.3
 """Share of its time that a main thread waits for a core."""
@@ -125,7 +125,6 @@ def _threaded(*threads: int, cores: int = 4, queued: float = 0.5, apart: bool = 
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -152,7 +151,6 @@ RULE = Rule(
             _threaded(4, 4, 4), uses=_threaded(4, 4, 4).uses[:3]
         ),
     },
-    since="0.1",
     passes=True,
     drill=("too-many-threads",),
     relations=Relations(measured=True),

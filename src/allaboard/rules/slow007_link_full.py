@@ -25,7 +25,7 @@ import msgspec
 from allaboard.analysis.network.link_faults import example_four_hosts, members_on_hosts
 from allaboard.analysis.network.slow_links import HostLink, SlowLinks, find_slow_links
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity
 from allaboard.facts.samples import NOW
 
 
@@ -90,7 +90,6 @@ def _view(full: tuple[tuple[int, int], ...], sync: float = 0.17, busy: float = 0
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -111,7 +110,6 @@ RULE = Rule(
         "one link is full, but the workers do not wait for others": _view(((1, 2),), sync=0.01),
         "one link has data in flight 40 % of the time": _view(((1, 2),), busy=0.4),
     },
-    since="0.1",
     passes=True,
     drill=("link-slowed",),
     relations=Relations(measured=True),

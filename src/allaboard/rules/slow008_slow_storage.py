@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.resources.host_load import host_load_claim, is_whole_job_training
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Pace, Stage, Trend, Use
+from allaboard.facts import Claim, Evidence, JobView, Member, Pace, Trend, Use
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_SPAN_S = 10.0
@@ -134,7 +134,6 @@ def _view(
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -159,7 +158,6 @@ RULE = Rule(
         ),
         "stalls that were observed for only 5 seconds": _view(span=5.0),
     },
-    since="0.1",
     passes=True,
     unstaged="a disk would have to be slowed down for the whole machine; the readings are measured on this "
     "kernel, those of NFS are made from mountstats(8)",

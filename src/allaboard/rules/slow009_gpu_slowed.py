@@ -24,7 +24,7 @@ import msgspec
 from allaboard.analysis.resources.gpu_holders import example_gpu, members_on_gpu
 from allaboard.analysis.resources.host_load import host_load_claim, is_whole_job_training
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, Gpu, JobView, Stage, Trend, Use
+from allaboard.facts import Claim, Evidence, Gpu, JobView, Trend, Use
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_SLOWED_SHARE = 0.5
@@ -74,7 +74,6 @@ def _view(rate: float = 0.8, span: float = 30.0, **changes: object) -> JobView:
 
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -96,7 +95,6 @@ RULE = Rule(
         "a GPU that was too hot, and is not any more": _view(slowed_by=()),
         "a GPU is reported as too hot, but runs at nearly its full clock": _view(clock_mhz=1900),
     },
-    since="0.1",
     passes=True,
     unstaged="needs a GPU that is too hot; made from the documents of NVML, and read through a library with "
     "its symbols",

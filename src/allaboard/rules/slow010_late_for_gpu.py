@@ -48,7 +48,6 @@ from allaboard.facts import (
     JobView,
     Member,
     Severity,
-    Stage,
 )
 from allaboard.facts.samples import NOW, sample_job, sample_member, stalled_job
 from allaboard.facts.stack import StackLook
@@ -128,7 +127,6 @@ def _late(rank: int, behind: float, waiting: int, frame: Frame, looks: int = 24)
 _WAITS = _late(0, 0.0, 15, _DRAW)
 
 RULE = Rule(
-    stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
@@ -168,7 +166,6 @@ RULE = Rule(
         ),
         "the job has stalled": stalled_job(_WAITS, _late(1, 0.06, 0, _DRAW)),
     },
-    since="0.1",
     passes=True,
     drill=("slow-unseen",),
     relations=Relations(measured=True),

@@ -10,7 +10,7 @@ from allaboard.analysis.resources.host_load import (
     host_load_claim,
 )
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Stage, Use
+from allaboard.facts import Claim, Evidence, JobView, Use
 
 MIN_STOLEN_SHARE = 0.1
 """Share of the CPU time that must be stolen."""
@@ -51,7 +51,6 @@ def _rule(
     brief = example_busy_host(counter, brief_rate, span=3.0)
     return Rule(
         page=page,
-        stage=Stage.RUNTIME,
         reads=JobView,
         check=check,
         fires_on={case: (example_busy_host(counter, example_rate), example_summary)},
@@ -59,7 +58,6 @@ def _rule(
             f"too little to matter: {observed(little.uses[0])}": little,
             f"observed for only three seconds: {observed(brief.uses[0])}": brief,
         },
-        since="0.1",
         passes=True,
         unstaged=unstaged,
         relations=Relations(measured=True),

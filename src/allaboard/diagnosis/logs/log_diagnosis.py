@@ -248,7 +248,7 @@ def _end_findings(
         rolled_at=0.0,
         ended=True,
     )
-    entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
+    entries = [e for e in catalogue.entries if e.stage is Stage.EXIT]
     for entry, claim_made in run_rules(view, entries):
         named_members = [m for m in ended_members if m.who in claim_made.who]
         if not named_members:  # another's failure, which the exception of one of them reports

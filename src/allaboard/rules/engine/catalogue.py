@@ -11,7 +11,9 @@ import msgspec
 
 from allaboard import rules
 from allaboard.contracts import Rule
+from allaboard.facts import Stage
 from allaboard.plugins import Broken, plugins
+from allaboard.rules.engine.families import STAGES, UNSTAGED, family_of
 
 _CODE = re.compile(r"[a-z]+[0-9]")
 """How the name of a file begins that holds one rule; a family's file has no number in its name."""
@@ -33,6 +35,18 @@ class RuleEntry(msgspec.Struct, frozen=True):
     def title(self) -> str:
         """The first line of the page."""
         return self.page.partition("\n")[0].rstrip(".")
+
+    @property
+    def stage(self) -> Stage:
+        """The part of a job's life that it judges."""
+        return self.rule.stage or STAGES.get(family_of(self.code), Stage.RUNTIME)
+
+    @property
+    def unstaged(self) -> str:
+        """Why no drill can stage it; "" if one does."""
+        return self.rule.unstaged or (
+            "" if self.rule.drill else UNSTAGED.get(family_of(self.code), "")
+        )
 
 
 class Catalogue(msgspec.Struct, frozen=True):

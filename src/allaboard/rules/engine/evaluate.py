@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Severity
 from allaboard.rules.engine.catalogue import RuleEntry
-from allaboard.rules.engine.relations import family_of
-from allaboard.rules.engine.retry_defaults import retry_verdict
+from allaboard.rules.engine.families import family_of, retry_verdict
 from allaboard.rules.engine.shell_words import quote_foreign_names, unsafe_names
 
 
@@ -45,7 +44,7 @@ def make_finding(
         name=entry.name,
         severity=claim.severity,
         certainty=claim.certainty,
-        stage=entry.rule.stage,
+        stage=entry.stage,
         who=claim.who,
         summary=claim.summary,
         evidence=claim.evidence,

@@ -20,11 +20,11 @@ def render_page(entry: RuleEntry) -> str:
     staged = (
         f"Staged on a real framework by: {', '.join(f'`{d}`' for d in rule.drill)}."
         if rule.drill
-        else f"Not staged: {rule.unstaged}."
+        else f"Not staged: {entry.unstaged}."
     )
     return (
         f"# {entry.code} {entry.name}\n\n"
-        f"*Stage {rule.stage}, since {rule.since}.*\n\n{entry.page}\n\n"
+        f"*Stage {entry.stage}, since {rule.since}.*\n\n{entry.page}\n\n"
         f"## What it reports\n\n{examples}\n\n## What it does not report\n\n{near_misses}\n\n{staged}\n"
     )
 

@@ -14,6 +14,7 @@ import msgspec
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Claim, Evidence, Finding, Severity
 from allaboard.rules.engine.catalogue import RuleEntry
+from allaboard.rules.engine.families import family_of
 
 RelationsOf = Callable[[str], Relations]
 """The relations that the rule with a code declares."""
@@ -41,11 +42,6 @@ def declared_relations(entries: Iterable[RuleEntry]) -> RelationsOf:
     by_code = {entry.code: entry.rule.relations for entry in entries}
     none = Relations()
     return lambda code: by_code.get(code, none)
-
-
-def family_of(code: str) -> str:
-    """Return the letters of a rule's code: the family to which it belongs."""
-    return code.rstrip("0123456789")
 
 
 def explains_lost_peers(code: str) -> bool:
