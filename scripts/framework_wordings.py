@@ -47,11 +47,9 @@ _ABOUT_DISTRIBUTION = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_FAILURE = re.compile(
-    r"fail|error|time(?:d)? ?out|unable|cannot|could "
-    r"not|can't|mismatch|unexpected|refused|closed|lost|exceed|abort|killed|no longer|missing"
-    r"|not enough|unknown|invalid|not "
-    r"(?:set|found|match|available|supported|initialized|reachable)|must|should|expected|died|dead|crash"
-    r"|unhealthy|unreachable",
+    r"fail|error|time(?:d)? ?out|unable|cannot|could not|can't|mismatch|unexpected|refused|closed|lost"
+    r"|exceed|abort|killed|no longer|missing|not enough|unknown|invalid|not (?:set|found|match|available"
+    r"|supported|initialized|reachable)|must|should|expected|died|dead|crash|unhealthy|unreachable",
     re.IGNORECASE,
 )
 _ERROR_CALL = re.compile(

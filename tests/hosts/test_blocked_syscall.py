@@ -18,9 +18,8 @@ from allaboard.hosts.mounts import mount_of
 OPENS = "import os, sys; print(flush=True); os.open(sys.argv[1], os.O_RDONLY)"
 READS = "import os; print(flush=True); os.read(0, 1)"
 SPAWNS = (
-    "import os, sys; print(flush=True);"
-    "a = (os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0);"
-    "os.posix_spawn('/bin/true', ['true'], {}, file_actions=[a])"
+    "import os, sys; print(flush=True);a = (os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, "
+    "0);os.posix_spawn('/bin/true', ['true'], {}, file_actions=[a])"
 )
 
 

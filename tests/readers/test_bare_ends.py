@@ -12,21 +12,17 @@ from allaboard.rules.engine.catalogue import load_catalogue
 
 RAYLET = (
     "(raylet) A worker died or was killed while executing a task by an unexpected system error. To "
-    "troubleshoot "
-    "the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab Node ID: 12 Worker IP "
-    "address: "
-    "10.0.0.7 Worker port: 10012 Worker PID: {pid} Worker exit type: SYSTEM_ERROR"
+    "troubleshoot the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab Node ID: "
+    "12 Worker IP address: 10.0.0.7 Worker port: 10012 Worker PID: {pid} Worker exit type: SYSTEM_ERROR"
 )
 WATCHDOG = (
     "(TrainWorker pid={pid}, ip=10.0.0.7) [rank{rank}]:[E429 12:07:50.107371021 ProcessGroupNCCL.cpp:629] "
-    "[Rank "
-    "{rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=4, "
-    "NumelOut=4, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
+    "[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, "
+    "NumelIn=4, NumelOut=4, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
 )
 DEEPSPEED = (
     "[2024-03-20 20:31:29,269] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', "
-    "'train.py', "
-    "'--local_rank={last}', '--deepspeed', 'ds.json'] exits with return code = {code}"
+    "'train.py', '--local_rank={last}', '--deepspeed', 'ds.json'] exits with return code = {code}"
 )
 
 

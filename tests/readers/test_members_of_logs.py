@@ -31,8 +31,7 @@ C10D = (
 )
 TAKEN = (
     "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
-    "address. "
-    "port: {0}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n"
+    "address. port: {0}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n"
 )
 WATCHDOG = (
     "[rank{0}]:[E612 08:00:01.000000000 ProcessGroupNCCL.cpp:685] [Rank {0}] Watchdog caught collective "
@@ -51,12 +50,10 @@ TIME_LIMIT = (
 LIGHTNING = "Initializing distributed: GLOBAL_RANK: {0}, MEMBER: {1}/{2}\n"
 DEEPSPEED = (
     "[2024-05-02 10:00:01,100] [WARNING] [runner.py:212:fetch_hostfile] Unable to find hostfile, will "
-    "proceed "
-    "with training with local resources only.\n[2024-05-02 10:00:01,300] [INFO] [runner.py:585:main] cmd = "
-    "/usr/bin/python3 -u -m deepspeed.launcher.launch --world_info=e30= --master_addr=10.3.0.2 "
-    "--master_port=29600 tune.py --epochs 3\n[2024-05-02 10:00:04,500] [INFO] [launch.py:151:main] "
-    "nnodes={0}, "
-    "num_local_procs=4, node_rank={1}\n"
+    "proceed with training with local resources only.\n[2024-05-02 10:00:01,300] [INFO] "
+    "[runner.py:585:main] cmd = /usr/bin/python3 -u -m deepspeed.launcher.launch --world_info=e30= "
+    "--master_addr=10.3.0.2 --master_port=29600 tune.py --epochs 3\n[2024-05-02 10:00:04,500] [INFO] "
+    "[launch.py:151:main] nnodes={0}, num_local_procs=4, node_rank={1}\n"
 )
 CHAIN = (
     "UnavailableError: failed to connect to all addresses; last error: UNKNOWN: ipv4:10.4.0.7:2222: Failed "
@@ -192,15 +189,13 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     "gloo is given NCCL's list": (
         {"r.log": prefixed(
             "(TrainWorker pid=81, ip=10.9.0.4) ERROR 03-02 08:00:0{n} worker_base.py:38{n}] ",
-            C10D + "RuntimeError: [enforce fail at "
-            "/pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] "
-            "ifa != nullptr. Unable to find address for: ^lo,docker0\n")},
+            C10D + "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/"
+            "device.cc:84] ifa != nullptr. Unable to find address for: ^lo,docker0\n")},
         ("EXIT002", ["pid 81"], "'^lo,docker0', a list that only NCCL knows", "GLOO_SOCKET_IFNAME=", "fix /"),
     ),
     "gloo is told an interface that is not there": (
         {"rank2.log": C10D + "RuntimeError: [enforce fail at gloo/transport/tcp/device.cc:83] ifa != "
-        "nullptr. "
-         "Unable to find interface for: ib9\n"},
+        "nullptr. Unable to find interface for: ib9\n"},
         ("EXIT002", ["worker 2"], "the interface ib9", "GLOO_SOCKET_IFNAME=", "fix /"),
     ),
     "torchrun's summary beats the pod's name": (
@@ -226,8 +221,7 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     ),
     "the strategy's own word for the task": (
         {"a.log": "INFO:tensorflow:MultiWorkerMirroredStrategy with cluster_spec = {'chief': ['a:1'], "
-        "'worker': "
-         "['b:1', 'c:1']}, task_type = 'worker', task_id = 1, num_workers = 3\n" + KEY_ERROR,
+        "'worker': ['b:1', 'c:1']}, task_type = 'worker', task_id = 1, num_workers = 3\n" + KEY_ERROR,
          "b.log": "INFO:tensorflow:MultiWorkerMirroredStrategy with cluster_spec = {}, task_type = 'chief', "
          "task_id = 0, num_workers = 3\nstep 1\n"},
         ("EXIT002", ["worker 1"], "worker 1 raised KeyError", "fix /job/data.py:31", "a process"),
@@ -261,8 +255,7 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     ),
     "a limit of PBS ends a wait": (
         {"job.o77": "initializing ddp: GLOBAL_RANK: 0, MEMBER: 1/2\n=>> PBS: job killed: walltime 3609 "
-        "exceeded "
-         "limit 3600\n"},
+        "exceeded limit 3600\n"},
         ("JOIN001", [], "1 of 2 members came", "start 2 processes", "ask for more time"),
     ),
     "a limit ends what had trained": (
@@ -292,8 +285,7 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     ),
     "fewer than members": (
         {"job.log": C10D + "RuntimeError: Timed out initializing process group in store based barrier on "
-        "rank: "
-         "1, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"},
+        "rank: 1, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"},
         ("JOIN001", [], "3 of 4 members came", "no log", "joined a world"),
     ),
     "the store is lost while it trains": (
@@ -366,9 +358,8 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     ),
     "a server only refers to the cause": (
         {"job.log": prefixed("(Worker_TP0 pid=9) ERROR 03-02 08:00:0{n} [core.py:1{n}] ", OUT_OF_MEMORY)
-         + ENGINE.format("Worker failed with error 'CUDA out of memory', please check the stack trace above "
-         "for "
-                         "the root cause")},
+         + ENGINE.format("Worker failed with error 'CUDA out of memory', please check the stack trace "
+         "above for the root cause")},
         ("RES001", ["pid 9"], "ran out of GPU memory", "smaller batches", "pid 7"),
     ),
     "a server that only refers is told if it is alone": (
@@ -383,11 +374,9 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
         ("NET009", [], "NCCL was told to use lo", "unset NCCL_SOCKET_IFNAME", "nc -vz"),
     ),
     "NCCL found lo alone": (
-        {"job.log": "n1:5:5 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\nn1:5:9 [0] misc/socket.cc:570 "
-        "NCCL "
-         "WARN socketPollConnect: connect to 127.0.0.1<40001> returned Connection refused, exceeded error "
-         "retry "
-         "count (35)\n"},
+        {"job.log": "n1:5:5 [0] NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\nn1:5:9 [0] "
+        "misc/socket.cc:570 NCCL WARN socketPollConnect: connect to 127.0.0.1<40001> returned Connection "
+        "refused, exceeded error retry count (35)\n"},
         ("NET009", [], "it found no other interface", "NCCL_SOCKET_IFNAME=", "nc -vz"),
     ),
     "NCCL cannot reach another host": (
@@ -454,8 +443,7 @@ def test_each_task_has_its_own_message(tmp_path: Path) -> None:
 def test_a_loader_that_a_bus_error_ended_is_one_finding(tmp_path: Path) -> None:
     text = (
         "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared "
-        "memory "
-        "(shm).\n"
+        "memory (shm).\n"
         + C10D.replace("torch/distributed/distributed_c10d.py", "torch/utils/data/dataloader.py")
         + "RuntimeError: DataLoader worker (pid 61) is killed by signal: Bus error. It is possible that "
         "dataloader's workers are out of shared memory.\n"
@@ -510,18 +498,14 @@ HEALTHY: dict[str, dict[str, str]] = {
     },
     "a slow start of Lightning": {
         "job.log": "".join(LIGHTNING.format(n, n + 1, 2) for n in (0, 1))
-        + "All distributed processes "
-        "registered. Starting with 2 processes\nEpoch 0: 10%\n"
+        + "All distributed processes registered. Starting with 2 processes\nEpoch 0: 10%\n"
     },
     "one rank's log of Lightning": {"rank1.log": LIGHTNING.format(1, 2, 4) + "Epoch 0: 10%\n"},
     "a barrier that waits": {
         "job.log": "INFO:torch.distributed.distributed_c10d:Waiting in store based barrier to initialize "
-        "process "
-        "group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=2, "
-        "timeout=0:30:00)\nINFO:"
-        "torch.distributed.distributed_c10d:Rank 0: Completed store-based barrier for "
-        "key:store_based_barrier_key"
-        ":1 with 4 nodes.\nstep 1\n"
+        "process group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=2, "
+        "timeout=0:30:00)\nINFO:torch.distributed.distributed_c10d:Rank 0: Completed store-based barrier "
+        "for key:store_based_barrier_key:1 with 4 nodes.\nstep 1\n"
     },
     "a job that ends": {
         "rank0.log": "step 9\nTraining done\n",

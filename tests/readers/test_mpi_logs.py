@@ -154,8 +154,7 @@ def test_a_script_that_started_a_launcher_is_not_blamed(tmp_path: Path) -> None:
         ),
         (
             "n1:7:9 [0] NCCL WARN NET/IB : req 0/1 tag 5 peer 10.0.0.2<41000> collective mismatch error, "
-            "local "
-            "size 8 remote size 4\n",
+            "local size 8 remote size 4\n",
             "LOG003",
         ),
         (

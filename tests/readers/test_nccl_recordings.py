@@ -14,21 +14,18 @@ from allaboard.facts import Exhibit, Finding
 from allaboard.rules.engine.catalogue import load_catalogue
 
 START = (
-    "vm:22:22 [0] NCCL INFO ncclCommInitRankConfig comm 0x12c0 rank 0 nranks {size} cudaDev 0 "
-    "nvmlDev 0 busId 60 "
-    "commId 0xce4f - Init START\n"
+    "vm:22:22 [0] NCCL INFO ncclCommInitRankConfig comm 0x12c0 rank 0 nranks {size} cudaDev 0 nvmlDev 0 "
+    "busId 60 commId 0xce4f - Init START\n"
 )
 INFO = "vm:22:22 [0] NCCL INFO Bootstrap timings total 0.408134\n"
 LOST = (
-    "[2026-11-27 16:28:34] vm:16:19 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection "
-    "closed by remote "
-    "peer localhost<44804>\n"
+    "[2026-11-27 16:28:34] vm:16:19 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by "
+    "remote peer localhost<44804>\n"
 )
 TIMEOUT = (
-    "[rank{rank}]:[E1127 16:28:13.5 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught "
-    "collective operation "
-    "timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=12000) ran for 12045 "
-    "milliseconds before timing out.\n"
+    "[rank{rank}]:[E1127 16:28:13.5 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=19, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=12000) "
+    "ran for 12045 milliseconds before timing out.\n"
 )
 CUDA_FAILED = (
     "vm:19:21 [0] misc/strongstream.cc:402 NCCL WARN Cuda failure 'device-side assert triggered'\n"
@@ -40,10 +37,8 @@ XLA_TAKEN = (
 )
 OUT_OF_MEMORY = (
     "CUDA out of memory. Tried to allocate {wanted} GiB. GPU 0 has a total capacity of 139.80 GiB of "
-    "which 53.09 "
-    "GiB is free. Process 5654 has {held} GiB memory in use. Including non-PyTorch memory, this "
-    "process has 1.15 "
-    "GiB memory in use. Of the allocated memory 65.01 MiB is allocated by PyTorch"
+    "which 53.09 GiB is free. Process 5654 has {held} GiB memory in use. Including non-PyTorch memory, "
+    "this process has 1.15 GiB memory in use. Of the allocated memory 65.01 MiB is allocated by PyTorch"
 )
 XML = "<nvidia_smi_log><gpu id='00000000:00:0{number}.0'><uuid>GPU-{number}</uuid></gpu></nvidia_smi_log>\n"
 

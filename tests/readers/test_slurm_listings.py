@@ -106,8 +106,7 @@ def diagnose(tmp_path: Path, text: str) -> list[Finding]:
         ),
         (
             "slurmstepd: error: *** STEP 4711.0 STEPD TERMINATED ON gn-07 AT 2026-01-02T03:04:05 DUE TO "
-            "JOB NOT ENDING "
-            "WITH SIGNALS ***\n",
+            "JOB NOT ENDING WITH SIGNALS ***\n",
             "on gn-07 did not end",
             "State=RESUME",
         ),

@@ -21,17 +21,15 @@ SERVER = (
 )
 COORDINATOR = (
     "I0101 10:00:00.1 44 coordination_service_agent.cc:304] Coordination service agent failed to register "
-    "with "
-    "the leader (attempt #{}, will try again after 9s, deadline is 2026-01-01, now is 2026-01-01,total "
-    "timeout "
-    "is 5m). Error status: UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: "
-    "ipv4:10.0.0.1:1234: Failed to connect to remote host: connect: Connection refused (111)\n"
+    "with the leader (attempt #{}, will try again after 9s, deadline is 2026-01-01, now is "
+    "2026-01-01,total timeout is 5m). Error status: UNAVAILABLE: failed to connect to all addresses; "
+    "last error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote host: connect: Connection "
+    "refused (111)\n"
 )
 STUCK = (
     "2024-07-29 17:14:59.9: E external/xla/xla/service/rendezvous.cc:38] This thread has been waiting for "
     "`initialize clique for rank 6; clique=devices=[0,1]; stream=0; run_id=7` for 10 seconds and may be "
-    "stuck. "
-    "Expected 2 threads to join the rendezvous, but not all of them arrived on time.\n"
+    "stuck. Expected 2 threads to join the rendezvous, but not all of them arrived on time.\n"
 )
 SSH = "ssh: Could not resolve hostname node-{}: Name or service not known\n"
 WAITS = {

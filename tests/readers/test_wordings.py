@@ -23,8 +23,7 @@ NCCL = (
     C10D
     + "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:328, unhandled system error (run "
     "with NCCL_DEBUG=INFO for details), NCCL version 2.23.4\nncclSystemError: System call (e.g. socket, "
-    "malloc) "
-    "or external library call failed or device error.\nLast error:\n"
+    "malloc) or external library call failed or device error.\nLast error:\n"
 )
 SESSION = (
     'Traceback (most recent call last):\n  File "/job/ps.py", line 31, in <module>\n    sess.run(op)\n'
@@ -34,10 +33,8 @@ SESSION = (
 )
 JAX = (
     "F0811 04:02:50.400001     910 client.h:77] Terminating process because the JAX distributed service "
-    "detected "
-    "fatal errors. This most likely indicates that another task died; see the other task logs for more "
-    "details. "
-    "absl::Status: "
+    "detected fatal errors. This most likely indicates that another task died; see the other task logs "
+    "for more details. absl::Status: "
 )
 LAUNCH = (
     'Traceback (most recent call last):\n  File "/opt/py/bin/{0}", line 8, in <module>\n    '
@@ -80,8 +77,7 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
         "JOIN001", "", "cannot reach gpu-b", "BatchMode=yes gpu-b", "horovodrun:8"
     ),
     NCCL + "socketPollConnect: Connect to 172.16.9.8<40123> returned 111(Connection refused) errno "
-    "115(Operation "
-    "now in progress)": ("JOIN004", "", "connect to 172.16.9.8, port 40123", "nc -vz", "fix "),
+    "115(Operation now in progress)": ("JOIN004", "", "connect to 172.16.9.8, port 40123", "nc -vz", "fix "),
     NCCL + "socketPollConnect: connect to fd00::8%ib0<40123> returned No route to host, exceeded error retry "
     "count after 35 attempts": ("JOIN004", "", "fd00::8%ib0", "NCCL_SOCKET_IFNAME", "fix "),
     "h:1:2 [0] os/linux.cc:328 NCCL WARN ncclOsSocketPollConnect to 172.16.9.8<40123> failed with error "
@@ -96,31 +92,26 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
         "RES004", "", "no room", "--shm-size", "fix "
     ),
     NCCL + "Error while attaching to shared memory segment /dev/shm/nccl-x1Y2z3 (size 9637888), error: No "
-    "such "
-    "file or directory (2)": ("LOG010", "", "memory of a peer", "--ipc=host", "shm-size"),
+    "such file or directory (2)": ("LOG010", "", "memory of a peer", "--ipc=host", "shm-size"),
     "h:1:2 [0] include/shm.h:41 NCCL WARN Error while attaching to shared memory segment nccl-shm-send-4 "
-    "(size "
-    "4460544)": ("LOG010", "", "memory of a peer", "--ipc=host", "shm-size"),
+    "(size 4460544)": ("LOG010", "", "memory of a peer", "--ipc=host", "shm-size"),
     "h:1:2 [0] NCCL INFO NET/Socket : 0 interfaces found\nh:1:2 [0] include/socket.h:312 NCCL WARN Net : "
-    "Socket "
-    "creation failed : Address family not supported by protocol": (
+    "Socket creation failed : Address family not supported by protocol": (
         "LOG005", "", "no network interface", "ip -br address", "fix "
     ),
     NCCL + "NET/Socket : No usable listening interface found": (
         "LOG005", "", "no network interface", "NCCL_SOCKET_IFNAME", "fix "
     ),
     NCCL + "Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_3:1, curr state INIT, next "
-    "state "
-    "RTR": ("LOG010", "", "by RDMA", "NCCL_IB_DISABLE=1", "fix "),
+    "state RTR": ("LOG010", "", "by RDMA", "NCCL_IB_DISABLE=1", "fix "),
     "h:1:2 [0] init.cc:99 NCCL WARN Cuda failure 'the provided PTX was compiled with an unsupported "
     "toolchain.'": (
         "LOG006", "", "driver of this host is too old", "driver_version", "xid"
     ),
     C10D + "RuntimeError: [/b/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.0.1]:9917: "
     "Connection refused": ("NET009", "", "127.0.0.1", "GLOO_SOCKET_IFNAME", "fix "),
-    C10D + "RuntimeError: Gloo connectFullMesh failed with "
-    "[/b/third_party/gloo/gloo/transport/tcp/pair.cc:144] no "
-    "error: SO_ERROR: Connection refused, remote=[127.0.1.1]:9917": (
+    C10D + "RuntimeError: Gloo connectFullMesh failed with [/b/third_party/gloo/gloo/transport/tcp/"
+    "pair.cc:144] no error: SO_ERROR: Connection refused, remote=[127.0.1.1]:9917": (
         "NET009", "", "loopback", "/etc/hosts", "fix "
     ),
     "terminate called after throwing an instance of 'gloo::IoException'\n  what():  "
@@ -129,8 +120,7 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
         "NET009", "", "127.0.1.1", "/etc/hosts", "fix "
     ),
     "terminate called after throwing an instance of 'gloo::IoException'\n  what():  "
-    "[/b/third_party/gloo/gloo/"
-    "transport/tcp/pair.cc:724] connect [10.8.8.8]:9917: Connection refused": (
+    "[/b/third_party/gloo/gloo/transport/tcp/pair.cc:724] connect [10.8.8.8]:9917: Connection refused": (
         "JOIN004", "", "10.8.8.8:9917", "GLOO_SOCKET_IFNAME", "loopback"
     ),
     "E0301 01:02:03.4 77 tcp_server_posix.c:284]     bind addr=[::]:4455: Address already in use\n"
@@ -155,8 +145,7 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
     ),
     SESSION + "tensorflow.python.framework.errors_impl.ResourceExhaustedError: " + OOM.format("ps", 2, "CPU")
     + "allocator cpu\n\t [[node save/RestoreV2]]\nHint: If you want to see a list of allocated tensors "
-    "when OOM "
-    "happens, add report_tensor_allocations_upon_oom.\n": (
+    "when OOM happens, add report_tensor_allocations_upon_oom.\n": (
         "RES001", "ps 2", "ps 2 ran out of memory", "more memory", "caught"
     ),
     JAX + "ABORTED: 3 unexpectedly tried to connect with a different incarnation. It has likely restarted.": (
@@ -168,17 +157,13 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
     JAX + "ABORTED: Leader incarnation ID mismatch: the coordination  leader (usually slice 0 task 0) has "
     "restarted.": ("JOIN005", "", "the leader", "log of process 0", "fix "),
     JAX + "UNAVAILABLE: Task 3 heartbeat timeout. This indicates that the remote task has failed, got "
-    "preempted, or "
-    "crashed unexpectedly.": ("LOG002", "worker 3", "process 3 stopped", "log", "fix "),
+    "preempted, or crashed unexpectedly.": ("LOG002", "worker 3", "process 3 stopped", "log", "fix "),
     SESSION + "tensorflow.python.framework.errors_impl.FailedPreconditionError: 2 root error(s) found.\n  "
-    "(0) Failed "
-    "precondition: Device /job:worker/replica:0/task:2/device:GPU:0 current incarnation doesn't match with "
-    "one in "
-    "the group. This usually means this worker has restarted.\n\t [[{{node CollectiveReduce}}]]\n  (1) "
-    "Failed "
-    "precondition: Device /job:worker/replica:0/task:2/device:GPU:0 current incarnation doesn't match with "
-    "one in "
-    "the group.\n0 successful operations.\n0 derived errors ignored.": (
+    "(0) Failed precondition: Device /job:worker/replica:0/task:2/device:GPU:0 current incarnation "
+    "doesn't match with one in the group. This usually means this worker has restarted.\n\t [[{{node "
+    "CollectiveReduce}}]]\n  (1) Failed precondition: Device /job:worker/replica:0/task:2/device:GPU:0 "
+    "current incarnation doesn't match with one in the group.\n0 successful operations.\n0 derived "
+    "errors ignored.": (
         "JOIN005", "worker 2", "worker 2 came a second time", "log of worker 2", "raised"
     ),
     SESSION + "tensorflow.python.framework.errors_impl.AbortedError: RecvTensor expects a different device "
@@ -202,8 +187,7 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
     "non-zero exit "
     "status 3.": ("EXIT003", "", "(dpo.py) ended with exit code 3", "read what it wrote", "process 0"),
     DEEPSPEED + "RuntimeError: Using hostfile at /job/hostfile but host=gpu-b was not reachable via ssh. "
-    "If you are "
-    "running with a single node please remove /job/hostfile or setup passwordless ssh.": (
+    "If you are running with a single node please remove /job/hostfile or setup passwordless ssh.": (
         "JOIN001", "", "cannot reach gpu-b by ssh", "ssh -o BatchMode=yes gpu-b hostname", "process 0"
     ),
     "gpu-b: eve@gpu-b: Permission denied (publickey,password).\npdsh@head: gpu-b: ssh exited with exit "
@@ -216,28 +200,22 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
         "JOIN001", "", "port 12345 of gpu-b", "nc -vz gpu-b 12345", "horovodrun:8"
     ),
     "ssh: Could not resolve hostname gpu-b: Name or service not known\n-----\nORTE was unable to reliably "
-    "start one "
-    "or more daemons.": ("JOIN001", "", "name gpu-b", "getent hosts gpu-b", "process 0"),
+    "start one or more daemons.": ("JOIN001", "", "name gpu-b", "getent hosts gpu-b", "process 0"),
     "There are not enough slots available in the system to satisfy the 144slots that were requested by\nthe "
     "application:\n\n  ./hello": ("JOIN001", "", "fewer slots than the 144", "slots=N", "process 0"),
     "+ POD_NAME=sft-worker-1\n+ POD_NAME=sft-worker-5\n[1,5]<stdout>:step 7 loss 2.5\ncommand terminated "
-    "with exit "
-    "code 137\n-----\nPRTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[7,0],0] on "
-    "node "
-    "sft-launcher-q\n  Remote daemon: [[7,0],6] on node sft-worker-5\n": (
+    "with exit code 137\n-----\nPRTE has lost communication with a remote daemon.\n\n  HNP daemon   : "
+    "[[7,0],0] on node sft-launcher-q\n  Remote daemon: [[7,0],6] on node sft-worker-5\n": (
         "EXIT001", "", "sft-worker-5", "kubectl describe pod sft-worker-5", "network"
     ),
     "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[7,0],0] on node head\n  "
-    "Remote daemon: "
-    "[[7,0],2] on node gpu-b\n": ("EXIT010", "", "gpu-b", "gpu-b", "process 0"),
+    "Remote daemon: [[7,0],2] on node gpu-b\n": ("EXIT010", "", "gpu-b", "gpu-b", "process 0"),
     "/opt/py/jax/_src/xla_bridge.py:201: UserWarning: TPU backend initialization is taking more than 60.0 "
-    "seconds. "
-    "Did you run your code on all TPU hosts? See https://jax.dev\n  warnings.warn(\n": (
+    "seconds. Did you run your code on all TPU hosts? See https://jax.dev\n  warnings.warn(\n": (
         "JOIN001", "", "other hosts of the TPU slice", "--worker=all", "process 0"
     ),
     "2023-03-04 05:06:07.8: F tensorflow/tsl/platform/default/env.cc:74] Check failed: ret == 0 (11 vs. "
-    "0)Thread "
-    "tf_Compute creation via pthread_create() failed.\nAborted (core dumped)": (
+    "0)Thread tf_Compute creation via pthread_create() failed.\nAborted (core dumped)": (
         "LOG011", "", "could not start another thread", "ulimit -u", "process 0"
     ),
     "OpenBLAS blas_thread_init: pthread_create failed for thread 30 of 64: Resource temporarily "
@@ -245,8 +223,7 @@ FAILED: dict[str, tuple[str, str, str, str, str]] = {
         "LOG011", "", "could not start another thread", "pids.max", "process 0"
     ),
     "F0000 00:00:1700000000.123456    4711 mesh.cc:88] Check failed: shards > 0 (0 vs. 0) no device\n*** "
-    "Check "
-    "failure stack trace: ***": (
+    "Check failure stack trace: ***": (
         "LOG011", "", "mesh.cc:88: Check failed: shards > 0", "mesh.cc", "process 0"
     ),
 }  # fmt: skip
@@ -254,25 +231,21 @@ HEALTHY = {
     "a connection that is tried again": "h:1:2 [0] NCCL INFO socketPollConnect: connect to 172.16.9.8<40123> "
     "returned Connection refused, retrying (3/34) after sleep for 300 msec\nstep 1 loss 2.0\n",
     "one network has no interface": "h:1:2 [0] NCCL INFO NET/Socket : 0 interfaces found\nh:1:2 [0] NCCL "
-    "INFO "
-    "Using network IB\nstep 1 loss 2.0\n",
+    "INFO Using network IB\nstep 1 loss 2.0\n",
     "an allocation that need not succeed": "2021-03-04 05:06:07.8: W tensorflow/core/common_runtime/"
     "bfc_allocator.cc:243] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.29GiB with "
     "freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could be "
     "performance gains if more memory were available.\n",
     "memory that is asked for again, in smaller pieces": "2019-03-04 05:06:07.8: E "
-    "tensorflow/stream_executor/cuda/"
-    "cuda_driver.cc:806] failed to allocate 7.43G (7977317632 bytes) from device: "
-    "CUDA_ERROR_OUT_OF_MEMORY: out of "
-    "memory\nEpoch 1/3 step 100 loss 0.52\nEpoch 2/3 step 200 loss 0.41\n",
+    "tensorflow/stream_executor/cuda/cuda_driver.cc:806] failed to allocate 7.43G (7977317632 bytes) "
+    "from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\nEpoch 1/3 step 100 loss 0.52\nEpoch 2/3 step "
+    "200 loss 0.41\n",
     "a bind that succeeds on another address": "E0301 01:02:03.4 77 tcp_server_posix.c:284] bind "
-    "addr=[::]:4455: "
-    "Address already in use\nstep 1 loss 2.0\n",
+    "addr=[::]:4455: Address already in use\nstep 1 loss 2.0\n",
     "a task whose heartbeats are configured": "INFO heartbeat timeout of task 3 is 100 s\nstep 1 loss 2.0\n",
     "an ssh of the script": "ssh: connect to host backup port 22: Connection refused\nstep 1 loss 2.0\n",
-    "pods that mpirun starts on": "+ POD_NAME=sft-worker-1\n+ shift\n+ /opt/kube/kubectl exec sft-worker-1 "
-    "-- "
-    "/bin/sh -c orted\n[1,0]<stdout>:step 1 loss 2.0\n",
+    "pods that mpirun starts on": "+ POD_NAME=sft-worker-1\n+ shift\n+ /opt/kube/kubectl exec "
+    "sft-worker-1 -- /bin/sh -c orted\n[1,0]<stdout>:step 1 loss 2.0\n",
     "slots": "INFO 16 slots are available in the system for the 16 slots that were requested\n",
     "a slow start on a TPU": "xla_bridge.py:201: UserWarning: TPU backend initialization is taking more "
     "than 60.0 "

@@ -61,9 +61,8 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
 
 
 _ENDED_SSH = re.compile(
-    r"(?:^|[;&|(]|\bdo\b|\bthen\b)\s*(?P<ssh>(?:nohup\s+)?(?:\S*/)?ssh\s[^'\"`;|&\n#]*?"
-    r"\s(?P<setup>cd|export|source|\.|conda\s+activate|module\s+load)\s[^'\"`;|&\n#]*)"
-    r"(?P<end>;|&&)\s*(?P<rest>[^\n]*)"
+    r"(?:^|[;&|(]|\bdo\b|\bthen\b)\s*(?P<ssh>(?:nohup\s+)?(?:\S*/)?ssh\s[^'\"`;|&\n#]*?\s(?P<setup>cd"
+    r"|export|source|\.|conda\s+activate|module\s+load)\s[^'\"`;|&\n#]*)(?P<end>;|&&)\s*(?P<rest>[^\n]*)"
 )
 """Matches an ssh whose remote command, without quotes, ends in what lasts no longer than it."""
 _STARTS = re.compile(

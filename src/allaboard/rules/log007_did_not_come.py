@@ -74,9 +74,8 @@ def _claim(late: LateRanks) -> Claim:
     if _was_stopped(late):
         evidence.append(
             Evidence(
-                f"its watchdog, which looks about every second, reported {late_report.late_s:.0f} s "
-                f"after the "
-                "timeout: its process did not run then",
+                f"its watchdog, which looks about every second, reported {late_report.late_s:.0f} s after "
+                "the timeout: its process did not run then",
                 str(late_report.place),
             )
         )

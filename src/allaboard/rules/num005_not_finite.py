@@ -117,8 +117,7 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
             if all_at_once
             else f"look at the batch of step {first_step} on rank {ranks}; "
         )
-        + f"{advise_numeric_check(framework)}; "
-        "restart from an earlier checkpoint",
+        + f"{advise_numeric_check(framework)}; restart from an earlier checkpoint",
         severity=Severity.WARNING if returned else Severity.ERROR,
         certainty=Certainty.LIKELY if returned else Certainty.CERTAIN,
         corrupts=not returned,

@@ -116,10 +116,9 @@ GPU_ERROR_CAUSES = (
         fix=_GPU_FIX,
     ),
     Cause(
-        pattern=r"(?:NCCL [Ee]rror|Error invoking NCCL|NCCL operation "
-        r"[^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
-        r"(?P<what>unhandled (?:system|cuda) error|internal error|invalid "
-        r"(?:usage|argument)|unknown error)",
+        pattern=r"(?:NCCL [Ee]rror|Error invoking NCCL|NCCL operation [^\n]{0,80}failed"
+        r"|nccl[A-Z]\w+ failed)[^\n]{0,160}?(?P<what>unhandled (?:system|cuda) error|internal error"
+        r"|invalid (?:usage|argument)|unknown error)",
         says="failed in NCCL: {what}",
         fix="run once with NCCL_DEBUG=INFO: its lines before the error name the device or the host",
         vague=True,

@@ -63,9 +63,8 @@ CAUSES = (
         own=False,
     ),
     Cause(
-        pattern=r"^KeyError: '(?P<name>SLURM_(?:PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_\w+|STEP"
-        r"ID|TASK_PID"
-        r"|SRUN_\w+|JOB_ID|JOB_NODELIST|NODELIST|NNODES))'$",
+        pattern=r"^KeyError: '(?P<name>SLURM_(?:PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_\w+|STEPID"
+        r"|TASK_PID|SRUN_\w+|JOB_ID|JOB_NODELIST|NODELIST|NNODES))'$",
         says="found no {name} in its environment: it runs in an allocation of Slurm or outside of it, and "
         "not in a step that srun started",
         fix="srun python SCRIPT   # inside the job (sbatch, salloc); or give all arguments: "
@@ -163,10 +162,9 @@ CAUSES = (
         says="an executor of Spark got two nodes of TensorFlowOnSpark, or a task that its node "
         "does not run on: "
         "there are fewer executors than cluster_size, one holds several cores, or one was started anew",
-        fix="as many executors as cluster_size, one task each: --num-executors N --conf "
-        "spark.task.cpus=C --conf "
-        "spark.executor.cores=C --conf spark.dynamicAllocation.enabled=false; a retry needs a fresh cluster; "
-        "the first failure stands in the executors' logs: yarn logs -applicationId ID",
+        fix="as many executors as cluster_size, one task each: --num-executors N --conf spark.task.cpus=C "
+        "--conf spark.executor.cores=C --conf spark.dynamicAllocation.enabled=false; a retry needs a "
+        "fresh cluster; the first failure stands in the executors' logs: yarn logs -applicationId ID",
         own=False,
         vague=True,
         retry=Retry.NEVER,
@@ -211,8 +209,7 @@ CAUSES = (
     ),
     Cause(
         pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?!Trying to connect an http1)"
-        r"(?P<why>[^\n]{1,80}?)(?: "
-        r"\(\d+\))?(?:\n|$)",
+        r"(?P<why>[^\n]{1,80}?)(?: \(\d+\))?(?:\n|$)",
         says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, process 0, "
         "had ended, or something else answers there",
         fix="read the log of process 0: how did it end? Every process must call the same rendezvous, as "
@@ -259,16 +256,13 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
-        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Er"
-        r"ror|EOFError"
-        r")\b"
-        r"[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed|failed to recv"
-        r"|unexpected EOF|got 0 bytes)",
+        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Error"
+        r"|EOFError)\b[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed"
+        r"|failed to recv|unexpected EOF|got 0 bytes)",
         says="the connection to the store broke: the member that served it ended, or something else answers "
         "at MASTER_ADDR:MASTER_PORT",
-        fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only '
-        "rank 0 of "
-        "this job may listen there",
+        fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only rank '
+        "0 of this job may listen there",
         own=False,
         in_machinery=True,
     ),
@@ -280,9 +274,8 @@ CAUSES = (
         own=False,
     ),
     Cause(
-        pattern=r"^InternalError: [^\n]*Collective Op +\S* ?has group_size (?P<one>\d+) and "
-        r"group_key ?\S+ but that "
-        r"group has size (?P<two>\d+)",
+        pattern=r"^InternalError: [^\n]*Collective Op +\S* ?has group_size (?P<one>\d+)"
+        r" and group_key ?\S+ but that group has size (?P<two>\d+)",
         says="the workers count different numbers of devices: {one} here, {two} in the group that came first",
         fix="echo $TF_CONFIG; nvidia-smi -L   # on each host: the same cluster everywhere, and the same "
         "number of visible GPUs",
@@ -311,9 +304,8 @@ CAUSES = (
         r"|^UnimplementedError: [^\n]{0,80}(?:Method not found|not implemented on this server)",
         says="the server does not know a call of this client: mostly the two run different versions of "
         "TensorFlow",
-        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # on the hosts of "
-        "both: install the "
-        "same version on all members",
+        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # on the hosts of both: install "
+        "the same version on all members",
         own=False,
         retry=Retry.NEVER,
     ),
@@ -334,10 +326,9 @@ CAUSES = (
         retry=Retry.NEVER,
     ),
     Cause(
-        pattern=r"^InvalidArgumentError: [^\n]*(?:explicit(?:ly)? (?:device "
-        r"specification|assigned)[^\n]{0,20}?"
-        r"'?/job:(?P<wanted>\w+)[^\n]{0,200}?)available devices(?:: | are \[ ?)/job:localhost/"
-        r"(?![^\n]*/job:(?!localhost))",
+        pattern=r"^InvalidArgumentError: [^\n]*(?:explicit(?:ly)? (?:device specification"
+        r"|assigned)[^\n]{0,20}?'?/job:(?P<wanted>\w+)[^\n]{0,200}?)available devices(?:: "
+        r"| are \[ ?)/job:localhost/(?![^\n]*/job:(?!localhost))",
         says="asked its session for a device of the job '{wanted}', but the session is local: it was made "
         "without the address of this task's server",
         fix="tf.Session(server.target, config=config)   # or MonitoredTrainingSession(master=server.target), "
@@ -345,11 +336,10 @@ CAUSES = (
         retry=Retry.NEVER,
     ),
     Cause(
-        pattern=r"^InvalidArgumentError: [^\n]*explicit(?:ly)? (?:device specification|assigned "
-        r"to)[^\n]{0,20}?"
-        r"'?/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)[^\n]{0,200}?availa"
-        r"ble devices"
-        r"(?=[^\n]*/job:)(?![^\n]*/job:(?P=job)/(?:replica:\d+/)?task:(?P=task)/)",
+        pattern=r"^InvalidArgumentError: [^\n]*explicit(?:ly)? (?:device specification"
+        r"|assigned to)[^\n]{0,20}?'?/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+        r"[^\n]{0,200}?available devices(?=[^\n]*/job:)(?![^\n]*/job:(?P=job)"
+        r"/(?:replica:\d+/)?task:(?P=task)/)",
         says="the session knows no {job} {task}, on which the graph places operations: it had not answered "
         "when the session began, or the cluster of this task does not have it",
         fix="read the log of {job} {task}; compare the cluster in TF_CONFIG (or --ps_hosts, --worker_hosts) "

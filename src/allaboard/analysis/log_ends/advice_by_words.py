@@ -39,9 +39,8 @@ _NO_NAME = compile_late(
 )
 _NO_ROUTE = compile_late(r"no route to host|network is unreachable|EHOSTUNREACH", re.IGNORECASE)
 _LOST_CONNECTION = compile_late(
-    r"connection (?:is |was |has been )?(?:shut down|not accepted|closed|reset|lost|aborted)|broken "
-    r"pipe|socket closed"
-    r"|\bstream (?:removed|closed)|\beof\b|end of file|failed to accept connection",
+    r"connection (?:is |was |has been )?(?:shut down|not accepted|closed|reset|lost|aborted)|broken pipe"
+    r"|socket closed|\bstream (?:removed|closed)|\beof\b|end of file|failed to accept connection",
     re.IGNORECASE,
 )
 _CHECK = compile_late(
@@ -94,8 +93,7 @@ _DISK = compile_late(
 )
 _NOT_INSTALLED = compile_late(
     r"['\"]?(?P<name>[A-Za-z][\w.-]{1,40})['\"]?:? (?:is )?(?:not installed|command not found)"
-    r"|doesn't have (?P<name2>\w+) "
-    r"built in|Unable to load (?P<name3>\w+) library",
+    r"|doesn't have (?P<name2>\w+) built in|Unable to load (?P<name3>\w+) library",
     re.IGNORECASE,
 )
 _LIBRARY = compile_late(
@@ -279,9 +277,8 @@ def _named_things(message: str) -> Iterator[str]:
     if check := _CHECK.search(message):
         yield (
             f"the library compared {check['check'].strip()} and got {check['one']} against "
-            f"{check['two']}: look at "
-            "what this call was given on that worker (an empty part of the data, a column or label that "
-            "is missing)"
+            f"{check['two']}: look at what this call was given on that worker (an empty part of the "
+            "data, a column or label that is missing)"
         )
     if pod := _POD.search(message):
         name = pod["pod"] or pod["pod2"]
@@ -296,9 +293,8 @@ def _named_things(message: str) -> Iterator[str]:
         name = library["library"]
         yield (
             f"ldconfig -p | grep {name}; find / -name '{name}*' 2>/dev/null   # on that host, in its "
-            f"container; "
-            "then its folder into LD_LIBRARY_PATH (libcuda.so comes with the driver: on WSL it is in "
-            "/usr/lib/wsl/lib)"
+            "container; then its folder into LD_LIBRARY_PATH (libcuda.so comes with the driver: on WSL "
+            "it is in /usr/lib/wsl/lib)"
         )
     if variable := _VARIABLE.search(message):
         launcher = "srun" if variable["name"].startswith("SLURM") else "a launcher that sets it"

@@ -27,10 +27,9 @@ _SEVERITY = re.compile(
     r"|FAILED_PRECONDITION|RESOURCE_EXHAUSTED|INVALID_ARGUMENT|NOT_FOUND|PERMISSION_DENIED"
     r"|UNAUTHENTICATED): )"
     # The same in TensorFlow's list of several errors, and of an operation that failed.
-    r"|^(?:\s{0,8}\(\d{1,3}\) |[^\n]{0,60}: W [^\n]{0,90}op_kernel\.cc:\d+\] "
-    r"(?:OP_REQUIRES failed at \S+ : )?)"
-    r"(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|Internal|Unavailable|Unknown|Aborted|Data loss"
-    r"|Deadline exceeded|Failed precondition|Resource exhausted|Invalid argument|Not found): )"
+    r"|^(?:\s{0,8}\(\d{1,3}\) |[^\n]{0,60}: W [^\n]{0,90}op_kernel\.cc:\d+\] (?:OP_REQUIRES failed at \S+"
+    r" : )?)(?=(?:INTERNAL|UNAVAILABLE|UNKNOWN|ABORTED|DATA_LOSS|Internal|Unavailable|Unknown|Aborted"
+    r"|Data loss|Deadline exceeded|Failed precondition|Resource exhausted|Invalid argument|Not found): )"
 )
 """Matches the severity before a message, with its time and origin."""
 _GOES_ON = re.compile(

@@ -56,9 +56,8 @@ _NCCL_WARNING = re.compile(r" NCCL WARN (?![^\n]*(?:[Pp]lugin|\bmay\b|\bset\b))"
 MAX_PASTED_LINES = 300
 """Lines of a text that may be an excerpt: who pastes one mostly has the failure in it."""
 _NO_FAILURE = re.compile(
-    r"(?:\b|_)warn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w "
-    r"]{0,30}(?:failed|killed|lost|died)|\bif\b|\bmay\b|\?$"
-    r"|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\d?\b|success|^:?\{",
+    r"(?:\b|_)warn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w ]{0,30}(?:failed|killed|lost|died)|\bif\b"
+    r"|\bmay\b|\?$|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\d?\b|success|^:?\{",
     re.IGNORECASE,
 )
 """A warning, a condition, an echoed command, the details of an error in JSON."""

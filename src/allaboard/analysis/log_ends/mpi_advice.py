@@ -24,8 +24,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         r"execvp error|unable to create process|spawn process returned|launch_procs returned"
         r"|error (?:while )?searching for executable",
         f"{_SSH}'command -v PROGRAM hydra_pmi_proxy'; done   # the program, and MPI's own proxy, must be "
-        f"at "
-        "the same path on every host, in a shell without a login: give the whole path",
+        "at the same path on every host, in a shell without a login: give the whole path",
     ),
     (
         r"unable to connect to server (?P<host>[\w.:-]{1,255}) at port (?P<port>\d{1,5})",
@@ -92,8 +91,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"bstrap_proxy|hydra_\w*proxy|setting up the (?:boo?tstrap|bstrap)|launcher cannot launch",
         f"{_SSH}hostname; done   # without a password on each; in a job: mpiexec -bootstrap slurm (or "
-        f"pbsdsh, "
-        "lsf); Intel MPI: source its vars.sh on every host",
+        "pbsdsh, lsf); Intel MPI: source its vars.sh on every host",
     ),
     (
         r"\[(?:mpiexec|proxy:)[^\]\n]{1,255}\]|control socket|HYD[TU]?_\w+|demux engine|assert \(!closed\)"
@@ -137,8 +135,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
         r"\b(?:prted|orted)\b|(?:ORTE|PRTE|prterun|mpirun|prte) was unable to reliably start"
         r"|daemon has unexpectedly failed",
         f"{_SSH}'command -v prted orted; ldconfig -p | grep -c libmpi'; done   # without a password and "
-        f"without "
-        "a login shell on each; then mpirun --prefix FOLDER; between them no firewall: --mca "
+        "without a login shell on each; then mpirun --prefix FOLDER; between them no firewall: --mca "
         "oob_tcp_if_include NETWORK/BITS",
     ),
     (
@@ -151,8 +148,7 @@ MPI_ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"(?:mapping|map-by|rank-by|bind-to|binding|cpu[- ]list|processing elements|ppr\b"
-        r"|overload)[^\n]{0,200}"
-        r"(?:not|invalid|fail|unable|conflict|unknown|more)",
+        r"|overload)[^\n]{0,200}(?:not|invalid|fail|unable|conflict|unknown|more)",
         "lscpu | head; mpirun --display map,bind,allocation -n 2 hostname   # what the host has against "
         "what was asked for; for one run: --bind-to none --map-by slot",
     ),

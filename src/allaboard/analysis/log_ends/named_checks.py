@@ -113,9 +113,8 @@ _DESCRIPTORS = compile_late(r"FD_?SETSIZE|\bEMFILE\b|[Tt]oo many open files|file
 
 
 _OPTION = compile_late(
-    r"(?P<program>[\w./-]{1,60}): (?:error: )?(?:unrecognized|unknown|invalid|illegal)"
-    r" (?:option|argument)s?:?"
-    r" ['\"`]?(?P<option>-{0,2}[A-Za-z][\w-]{1,60})"
+    r"(?P<program>[\w./-]{1,60}): (?:error: )?(?:unrecognized|unknown|invalid|illegal) (?:option"
+    r"|argument)s?:? ['\"`]?(?P<option>-{0,2}[A-Za-z][\w-]{1,60})"
 )
 _PACKAGE = compile_late(
     r"(?:locate package|matching distribution found for|satisfies the requirement"

@@ -123,9 +123,8 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (
         r"[Nn]odes? " + _NODE + r"[\w,\[\]-]* not responding(?:, setting DOWN)?",
-        "scontrol show node {node}; ssh {node} systemctl status slurmd; nc -vz {node} 6818   # start "
-        "slurmd "
-        f"there, open its port; {_RESUME}",
+        "scontrol show node {node}; ssh {node} systemctl status slurmd; nc -vz {node} 6818   # "
+        f"start slurmd there, open its port; {_RESUME}",
     ),
     (
         r"not responding|waited too long for nodes|did not respond|node_did_resp|NOT_RESPONDING"

@@ -59,9 +59,8 @@ def start_advice(message: str) -> str:
     if variables and _OF_VARIABLE.search(text):
         names = " ".join(f"${name}" for name in dict.fromkeys(variables[:3]))
         return (
-            f"echo {names}   # in the process itself, on each host: set it as the message says, "
-            f"by the launcher "
-            "that starts all of them"
+            f"echo {names}   # in the process itself, on each host: set it as the message says, by the "
+            "launcher that starts all of them"
         )
     if _RANKS_DIFFER.search(text):
         return (
@@ -71,15 +70,12 @@ def start_advice(message: str) -> str:
     if _SIZES.search(text) and _MUST_FIT.search(text):
         return (
             "echo $WORLD_SIZE $LOCAL_RANK; nvidia-smi -L   # compare the number of processes "
-            "(--nproc-per-node, "
-            "--nnodes, ntasks) and of GPUs with the sizes that the program's own options ask "
-            "for: they must fit "
-            "as the message says"
+            "(--nproc-per-node, --nnodes, ntasks) and of GPUs with the sizes that the program's own "
+            "options ask for: they must fit as the message says"
         )
     if _LIMITS.search(text):
         return (
-            "free -g; df -h; ulimit -a   # on that host: raise what is used up (on Windows the "
-            "paging file), or "
-            "need less: fewer workers (num_workers), smaller batches"
+            "free -g; df -h; ulimit -a   # on that host: raise what is used up (on Windows the paging "
+            "file), or need less: fewer workers (num_workers), smaller batches"
         )
     return ""

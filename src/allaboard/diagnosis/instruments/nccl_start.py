@@ -14,9 +14,8 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 STARTS_NCCL = "waits in the start of an NCCL communicator of "
 """Stands in the sentence on a rank whose log ends there."""
 _BEGUN = re.compile(
-    r"^[^\n]* NCCL INFO (?P<call>ncclCommInit\w*|ncclCommSplit\w*) comm (?P<comm>0x[0-9a-f]+) rank "
-    r"(?P<rank>\d+) "
-    r"nranks (?P<size>\d+) [^\n]*- Init START",
+    r"^[^\n]* NCCL INFO (?P<call>ncclCommInit\w*|ncclCommSplit\w*) comm (?P<comm>0x[0-9a-f]+)"
+    r" rank (?P<rank>\d+) nranks (?P<size>\d+) [^\n]*- Init START",
     re.MULTILINE,
 )
 _FAILED = re.compile(

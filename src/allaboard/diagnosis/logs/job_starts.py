@@ -116,9 +116,8 @@ def _no_coordinator(starts: Sequence[JobStart], ranks: Mapping[str, int]) -> Ite
         "(the coordinator of ParameterServerStrategy), which gives them, is not among these logs",
         speakers=tuple(Speaker(-1, s.line, s.place) for s in starts),
         fix='start one more process as the chief: "chief": ["HOST:PORT"] in the cluster of every '
-        "TF_CONFIG, and "
-        'in its own "task": {"type": "chief", "index": 0}; it alone makes the strategy and calls fit; or '
-        "read its log",
+        'TF_CONFIG, and in its own "task": {"type": "chief", "index": 0}; it alone makes the '
+        "strategy and calls fit; or read its log",
         about=(Who(job="chief", index=0),),
         severity=Severity.WARNING,
         proves_not="that the chief does not run: its log may only be missing here",

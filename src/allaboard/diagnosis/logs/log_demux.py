@@ -33,8 +33,7 @@ _SUMMARY_RANK = re.compile(r"^[ \t]*rank[ \t]*: (\d{1,7}) \(local_rank: \d{1,7}\
 _OWN_RANK = re.compile(
     r"\bGLOBAL_RANK: (\d{1,7}), MEMBER: \d"  # Lightning
     r"|\bcomm 0x[0-9a-f]+ rank (\d{1,7}) nranks \d"  # NCCL, of the communicator of all ranks
-    r"|\bJAX process: (\d{1,7}) / \d"
-    r"|\bdistributed init \(rank (\d{1,7})\)"
+    r"|\bJAX process: (\d{1,7}) / \d|\bdistributed init \(rank (\d{1,7})\)"
 )
 """Matches what a process writes of its own rank."""
 

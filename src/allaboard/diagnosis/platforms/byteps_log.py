@@ -39,9 +39,8 @@ WAITS = KnownMessage(
 )
 PADDLE_SERVER = KnownMessage(
     key="] grpc error:",
-    pattern=r"ep:\[(?P<host>[^\]\s:]{1,255}):(?P<port>\d{1,5})\] grpc error:(?P<why>Connect "
-    r"Failed|Deadline Exceeded"
-    r"|[A-Z][\w ]{3,60})",
+    pattern=r"ep:\[(?P<host>[^\]\s:]{1,255}):(?P<port>\d{1,5})\] grpc error:(?P<why>Connect Failed"
+    r"|Deadline Exceeded|[A-Z][\w ]{3,60})",
     rule="PS001",
     says="Paddle's parameter server at {host}:{port} answered no more ({why})",
     fix="read the log of the server at {host} port {port} first: did it end, or had it finished? From here: "

@@ -16,10 +16,9 @@ from allaboard.facts import Exhibit, Heard, Testimony
 
 _KEY = "No address added out of total"
 _PORT = (
-    r"(?:No address added out of total \d+ resolved for "
-    r"'(?P<host>[^'\n]*):(?P<port>\d+)'[^\n]{{0,900}}?(?:{why})"
-    r"|No address added out of total \d+ resolved\"[^\n]{{0,1000}}?(?:{why})[^\n]{{0,400}}?"
-    r"\"target_address\":\"(?:ipv[46]:)?(?P<host2>[^\"\s]{{0,80}}):(?P<port2>\d+)\")"
+    r"(?:No address added out of total \d+ resolved for '(?P<host>[^'\n]*):(?P<port>\d+)"
+    r"'[^\n]{{0,900}}?(?:{why})|No address added out of total \d+ resolved\"[^\n]{{0,1000}}?(?:{why})"
+    r"[^\n]{{0,400}}?\"target_address\":\"(?:ipv[46]:)?(?P<host2>[^\"\s]{{0,80}}):(?P<port2>\d+)\")"
 )
 _TAKEN = r"Address already in use"
 _TAKEN_ON_WINDOWS = r"Only one usage of each socket address"
@@ -27,10 +26,9 @@ _NOT_OWN = r"Cannot assign requested address|requested address is not valid in i
 _SOURCE = "its wording from the source of gRPC 1.1 to 1.70 (chttp2_server.cc, tcp_server_*.cc)"
 _SAMPLE = (
     'E1105 15:50:49.2 17544 server_chttp2.cc:40] {"created":"@1541454649.2","description":"No '
-    "address added "
-    'out of total 1 resolved","referenced_errors":[{"description":"Failed to add port to server",'
-    '"referenced_errors":[{"description":"OS Error","os_error":"REASON","syscall":"bind"}]'
-    ',"target_address":"ipv6:[::]:2222"}]}'
+    'address added out of total 1 resolved","referenced_errors":[{"description":"Failed to add '
+    'port to server","referenced_errors":[{"description":"OS '
+    'Error","os_error":"REASON","syscall":"bind"}],"target_address":"ipv6:[::]:2222"}]}'
 )
 _WHO_HOLDS = (
     "who holds it: a second process with this task index, an earlier job and "

@@ -11,17 +11,15 @@ from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
 _SIGNAL_OFFSET = 128
 _NAME = re.compile(r"^Name: {2,}(?P<pod>[\w.-]{1,253}) *$", re.MULTILINE)
 _ENDED = re.compile(
-    r"(?P<kind>State|Last State): {2,}Terminated\s+Reason: {2,}(?P<reason>\w{1,40})\s+(?:Message: "
-    r"[^\n]{0,300}\s+)?"
-    r"Exit Code: {2,}(?P<code>\d{1,3})\b"
+    r"(?P<kind>State|Last State): {2,}Terminated\s+Reason: {2,}(?P<reason>\w{1,40})"
+    r"\s+(?:Message: [^\n]{0,300}\s+)?Exit Code: {2,}(?P<code>\d{1,3})\b"
 )
 _KNOWN_INIT = "Back-off restarting failed container init-"
 """Event of an operator's init container, which waits for another pod."""
 _INIT_CONTAINERS, _CONTAINERS = "\nInit Containers:", "\nContainers:"
 _JOB_FAILED = re.compile(
-    r"(?P<kind>[A-Z]\w{1,20}Job) (?:(?P<namespace>[\w-]{1,63})/)?(?P<job>[\w.-]{1,253}) (?:has|is) "
-    r"failed because "
-    r"(?P<count>\d{1,6}) (?P<replica>\w{1,30}) replica\(s\) failed"
+    r"(?P<kind>[A-Z]\w{1,20}Job) (?:(?P<namespace>[\w-]{1,63})/)?(?P<job>[\w.-]{1,253}) (?:has"
+    r"|is) failed because (?P<count>\d{1,6}) (?P<replica>\w{1,30}) replica\(s\) failed"
 )
 _POD_EXITED = re.compile(
     r"\bPod: (?:[\w-]{1,63}\.)?(?P<pod>[\w-]{1,253}) exited with code (?P<code>[1-9]\d{0,2})\b"

@@ -20,10 +20,9 @@ MAX_NAMED_REPLICAS = 4
 MESSAGES = (
     KnownMessage(
         key=" is running beyond ",
-        pattern=r"Container \[pid=\d+,containerID=(?P<container>\w{1,100})\] is running beyond "
-        r"(?P<kind>physical|"
-        r"virtual) memory limits\. Current usage: (?P<used>[\d.]+ ?[KMGT]?B) of (?P<limit>[\d.]+ "
-        r"?[KMGT]?B)",
+        pattern=r"Container \[pid=\d+,containerID=(?P<container>\w{1,100})"
+        r"\] is running beyond (?P<kind>physical|virtual) memory limits\. Current usage: (?P<used>[\d.]+"
+        r" ?[KMGT]?B) of (?P<limit>[\d.]+ ?[KMGT]?B)",
         rule="RES001",
         says="YARN ended the container {container}: it used {used} of its {limit} of {kind} memory",
         fix="yarn logs -applicationId ID -containerId {container}   # which task it was; then more memory "
@@ -117,9 +116,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="TPUPollingThread found TPU ",
-        pattern=r"TPUPollingThread found TPU (?:b')?(?P<name>[\w.-]{1,80})'? in state "
-        r"(?P<state>(?!READY)[A-Z_]{3,30}"
-        r"), and health",
+        pattern=r"TPUPollingThread found TPU (?:b')?(?P<name>[\w.-]{1,80})'? in state (?P<state>(?!READY)"
+        r"[A-Z_]{3,30}), and health",
         rule="EXIT010",
         says="Google Cloud took the TPU {name} away: it is {state}",
         fix="gcloud compute tpus describe {name}   # a preempted one: delete and create it, then start again "
@@ -134,9 +132,8 @@ MESSAGES = (
 
 VICTIM = KnownMessage(
     key="The replica ",
-    pattern=r"The replica (?P<victim>[a-z]{1,30}\d{0,3}?[ -]\d{1,6}) exited with a non-zero "
-    r"status of \d{1,3}"
-    r"(?:(?!The replica ).){0,1100}?(?P<why>(?:UnavailableError|AbortedError): [^\n]{1,60})",
+    pattern=r"The replica (?P<victim>[a-z]{1,30}\d{0,3}?[ -]\d{1,6}) exited with a non-zero status of "
+    r"\d{1,3}(?:(?!The replica ).){0,1100}?(?P<why>(?:UnavailableError|AbortedError): [^\n]{1,60})",
     rule="EXIT005",
     says="{victim} ended because it lost another member of the job ({why})",
     fix="read the logs of the other replicas, of the master and the parameter servers (ps) first: which "

@@ -21,9 +21,8 @@ MESSAGES = (
         fix="smaller tensors: shard the large variable (an embedding) over servers, fewer rows a step, or "
         "tf.distribute.experimental.CommunicationOptions(bytes_per_pack=50 * 1024 * 1024) and NCCL",
         explains=_FOLLOW,
-        sample="[libprotobuf ERROR message_lite.cc:451] tensorflow.RecvBufRespExtra exceeded "
-        "maximum protobuf "
-        "size of 2GB: 5368538440",
+        sample="[libprotobuf ERROR message_lite.cc:451] tensorflow.RecvBufRespExtra exceeded maximum "
+        "protobuf size of 2GB: 5368538440",
         source="its wording from the source of protobuf 3.2 to 3.21 (message_lite.cc)",
     ),
     KnownMessage(
@@ -32,9 +31,8 @@ MESSAGES = (
         r"(?P<limit>\d{1,12}) bytes\)",
         rule="LOG013",
         says="a message between tasks was rejected: it is larger than protobuf's limit of {limit} bytes here",
-        fix="pip install --upgrade tensorflow protobuf   # on all members: the limit of 64 MiB "
-        "is that of old "
-        "versions (TensorFlow before 0.10); else shard the large variable, or feed less at once",
+        fix="pip install --upgrade tensorflow protobuf   # on all members: the limit of 64 MiB is that of "
+        "old versions (TensorFlow before 0.10); else shard the large variable, or feed less at once",
         explains=_FOLLOW,
         sample="A protocol message was rejected because it was too big (more than 67108864 bytes).",
         source="its wording from the source of protobuf 2.6 to 3.5 (coded_stream.cc)",

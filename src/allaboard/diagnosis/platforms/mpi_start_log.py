@@ -17,9 +17,8 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.rank_sets import name_ranks
 
 _FATAL = re.compile(
-    r"Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in "
-    r"(?P<call>\w+): "
-    r"(?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)"
+    r"Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in (?P<call>\w+"
+    r"): (?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)"
 )
 _HELP = re.compile(
     r"^-{40,}\n(?P<text>It looks like (?P<what>[\w ]{2,40}?)(?: runtime init)? failed for some "

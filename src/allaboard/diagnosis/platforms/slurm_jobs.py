@@ -41,15 +41,13 @@ _NEVER = (
         r"Partition(?:TimeLimit|NodeLimit|Down|Inactive|Config)",
         "the partition does not take such a job",
         "scontrol show partition NAME | grep -E 'MaxTime|MaxNodes|State'   # --time and --nodes within "
-        "these, or "
-        "another --partition: scontrol update JobId={id} TimeLimit=...",
+        "these, or another --partition: scontrol update JobId={id} TimeLimit=...",
     ),
     (
         r"ReqNodeNotAvail|Nodes required for job are DOWN|BadConstraints|NodeDown|Reserved for maintenance",
         "nodes that it needs are down, drained or reserved",
         "sinfo -R; scontrol show res; scontrol show job {id} | grep -E 'ReqNodeList|Features|TRES'   # "
-        "other nodes "
-        "(-w, --constraint, --exclude), a time limit that ends before a maintenance, or wait",
+        "other nodes (-w, --constraint, --exclude), a time limit that ends before a maintenance, or wait",
     ),
     (
         r"DependencyNeverSatisfied",
@@ -61,8 +59,7 @@ _NEVER = (
         r"launch failed requeued held|JobHeld\w*|launch_failed\w*|held state",
         "it is held",
         "scontrol show job {id} | grep -E 'Reason|Requeue|BatchHost'; sinfo -R   # a launch that failed: "
-        "mend the "
-        "node (its slurmd's log), then scontrol release {id}",
+        "mend the node (its slurmd's log), then scontrol release {id}",
     ),
 )
 """Reasons for which a job may wait for ever: words, what they mean, what to do."""
@@ -103,9 +100,8 @@ def _ended(exhibit: Exhibit, text: str) -> Iterator[Heard]:
             "job of", "the job of"
         ),
         f"{read}; sacct -j {job or 'JOB'} -o JobID,JobName,State,ExitCode,MaxRSS,NodeList   # which step "
-        f"ended first, "
-        f"and how; if its log is empty: ssh {host or 'HOST'} journalctl -u slurmd -n 50 (a folder that is "
-        f"missing there)",
+        f"ended first, and how; if its log is empty: ssh {host or 'HOST'} journalctl -u slurmd -n 50 (a "
+        "folder that is missing there)",
     )
 
 

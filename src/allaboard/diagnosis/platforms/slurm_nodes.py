@@ -152,19 +152,16 @@ def _advice(node: str, reason: str, *, down: bool) -> str:
     if _OWN_HAND.search(reason):
         return (
             f"scontrol show res; scontrol show node {node}   # somebody took it out on purpose: wait for "
-            f"it, or "
-            f"--exclude={node}"
+            f"it, or --exclude={node}"
         )
     if down:
         return (
             f"ssh {node} 'uptime; systemctl status slurmd'; nc -vz {node} 6818   # start it, open its "
-            f"port; "
-            f"then scontrol update NodeName={node} State=RESUME; without it: --exclude={node}"
+            f"port; then scontrol update NodeName={node} State=RESUME; without it: --exclude={node}"
         )
     return (
         f"scontrol show node {node} | grep -i reason; ssh {node} journalctl -u slurmd -n 50   # mend what "
-        f"it "
-        f"says; then scontrol update NodeName={node} State=RESUME; without it: --exclude={node}"
+        f"it says; then scontrol update NodeName={node} State=RESUME; without it: --exclude={node}"
     )
 
 

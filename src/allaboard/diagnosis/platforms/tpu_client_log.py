@@ -58,12 +58,10 @@ IN_USE = tuple(
             r"TPU is already in use by process with pid (?P<holder>\d{1,9})",
             "another process of this host, pid {holder}, holds the TPU: this one got none, and goes on "
             "without it",
-            "ps -fp {holder}   # of an earlier run? End it: kill {holder}. One process takes all chips "
-            "of a host, "
-            "unless TPU_VISIBLE_CHIPS and TPU_PROCESS_BOUNDS share them out",
+            "ps -fp {holder}   # of an earlier run? End it: kill {holder}. One process takes all chips of "
+            "a host, unless TPU_VISIBLE_CHIPS and TPU_PROCESS_BOUNDS share them out",
             "ABORTED: The TPU is already in use by process with pid 176028. Not attempting to load "
-            "libtpu.so in "
-            "this process.",
+            "libtpu.so in this process.",
             "its wording from the source of TensorFlow 2.9 to 2.21 (tpu_initializer_helper.cc), in JAX",
         ),
         (
@@ -71,8 +69,7 @@ IN_USE = tuple(
             r"libtpu\.so already in used? by another process",
             "another process of this host holds the TPU: this one got none, and goes on without it",
             "sudo lsof -w /dev/accel0 /dev/vfio/*   # who holds it? End what is left of an earlier run; "
-            "if nobody "
-            "does: sudo rm /tmp/libtpu_lockfile, which another user may own",
+            "if nobody does: sudo rm /tmp/libtpu_lockfile, which another user may own",
             "I0000 00:00:1 19 f236.cc:165] libtpu.so already in use by another process probably owned by "
             "another "
             'user. Run "$ sudo lsof -w /dev/accel0" to figure out which process is using the TPU.',

@@ -110,18 +110,16 @@ MESSAGES = (
     ),
     KnownMessage(
         key="port issue: { status: failed",
-        pattern=r"host: (?P<host>[\w.-]+), rank: (?P<rank>\d+), local_port_id: \{(?P<port>[^}\n]{1,40})\}, "
-        r"port "
-        r"issue: \{ status: failed, details: (?P<why>[^}\n]{1,80}?) \}",
+        pattern=r"host: (?P<host>[\w.-]+), rank: (?P<rank>\d+), local_port_id: \{(?P<port>[^}\n]{1,40})"
+        r"\}, port issue: \{ status: failed, details: (?P<why>[^}\n]{1,80}?) \}",
         rule="LOG005",
         says="a port of the link between GPUs (Xe Link) is down on {host}, at the GPU of rank {rank}: {why}",
         fix="on {host}: xpu-smi topology -m; xpu-smi diag -d 0 -l 1; reset the GPUs or reboot it; until then "
         "CCL_TOPO_FABRIC_VERTEX_CONNECTION_CHECK=0 goes without these ports",
         severity=Severity.WARNING,
         proves_not="that the job fails of it: oneCCL may take another way",
-        sample="2025:04:02-03:30:40:(5119976) |CCL_WARN| host: n1.lab, rank: 0, local_port_id: { 65559 0 1 "
-        "}, "
-        "port issue: { status: failed, details: training timeout }",
+        sample="2025:04:02-03:30:40:(5119976) |CCL_WARN| host: n1.lab, rank: 0, local_port_id: { 65559 0 "
+        "1 }, port issue: { status: failed, details: training timeout }",
         source="its wording from users' reports of oneCCL 2021.15",
     ),
     KnownMessage(
@@ -186,9 +184,8 @@ _CCL_ERROR = KnownMessage(
 
 _CANN_ERROR = KnownMessage(
     key=" Reason: ",
-    pattern=r"\b(?P<code>E[A-Z]\d{4}): (?:\[PID: \d+\] )?\d{4}-\d\d-\d\d-[\d:.]{8,20} "
-    r"+(?P<what>[A-Z][^\n]{8,160}?)"
-    r"\. Reason: (?P<why>[^\n]{1,160})",
+    pattern=r"\b(?P<code>E[A-Z]\d{4}): (?:\[PID: \d+\] )?\d{4}-\d\d-\d\d-[\d:.]{8,20}"
+    r" +(?P<what>[A-Z][^\n]{8,160}?)\. Reason: (?P<why>[^\n]{1,160})",
     rule="LOG010",
     says="the NPU's software failed ({code}): {what}: {why}",
     fix="read the lines `Solution:` after it; on that host: npu-smi info; the logs of CANN: ls ~/ascend/log",

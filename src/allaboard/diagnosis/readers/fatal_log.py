@@ -100,10 +100,9 @@ _FRAMEWORK_ERROR = re.compile(
 )
 """The same of a framework, by its whole name, which nothing but an uncaught exception is written with."""
 _CONNECT_FAILED = re.compile(
-    r"[Ff]ailed to connect to remote host[^\n]{0,500}?\"target_address\":\"(?:ipv[46]:)?"
-    r"(?P<address>[^\"\s]+)\""
-    r"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: "
-    r"(?:Connection refused|No route to host|Connection timed out)"
+    r"[Ff]ailed to connect to remote host[^\n]{0,500}?\"target_address\":\"(?:ipv[46]:)?(?P<address>[^\"\s"
+    r"]+)\"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: (?:Connection "
+    r"refused|No route to host|Connection timed out)"
 )
 _AWAITED_HOST = re.compile(
     r"\b(?:to|for|from|reach|on) (?:the )?(?:host|node|worker|peer|pod|server|scheduler|master):? "

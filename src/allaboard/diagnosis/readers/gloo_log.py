@@ -55,9 +55,8 @@ OWN_LOOPBACK = KnownMessage(
 RPC_PEER_LOST = KnownMessage(
     key="encountered error when reading incoming re",
     # At the end of a job the others may be gone already, and the message says that it is expected.
-    pattern=r"RPC agent for (?P<agent>\S{1,200}) encountered error when reading incoming "
-    r"(?:request|response) "
-    r"from (?P<peer>\S{1,200}): (?!transport retry)(?![^\n]*this is expected to happen)",
+    pattern=r"RPC agent for (?P<agent>\S{1,200}) encountered error when reading incoming (?:request"
+    r"|response) from (?P<peer>\S{1,200}): (?!transport retry)(?![^\n]*this is expected to happen)",
     rule="EXIT005",
     says="{peer}, a member of torch.distributed.rpc, went away",
     fix="read the log of the process that calls init_rpc with the name {peer}, and its host's kernel log: "
@@ -199,8 +198,7 @@ MESSAGES = (
     KnownMessage(
         key="successfully reached monitoredBarrier, but received errors",
         pattern=r"Rank \d+ successfully reached monitoredBarrier, but received errors while waiting for "
-        r"send/recv "
-        r"from rank 0",
+        r"send/recv from rank 0",
         rule="LOG001",
         says="ranks came to the monitored barrier, and rank 0 did not let them through",
         fix="read the log of rank 0: it names the ranks that did not come",

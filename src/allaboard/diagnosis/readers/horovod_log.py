@@ -64,9 +64,8 @@ READY = KnownMessage(
 """It lists those that came; the others are the rest of the world, whose size it does not tell."""
 STORE = KnownMessage(
     key="http_store.cc",
-    pattern=r"http_store\.cc:\d+\] Wait timeout after (?P<seconds>\d+) seconds for key\(s\): "
-    r"(?P<rank>\d{1,7})"
-    r"(?![^\n]*http_store\.cc:\d+\] Wait timeout)",
+    pattern=r"http_store\.cc:\d+\] Wait timeout after (?P<seconds>\d+)"
+    r" seconds for key\(s\): (?P<rank>\d{1,7})(?![^\n]*http_store\.cc:\d+\] Wait timeout)",
     rule="JOIN004",
     says="rank {rank} did not give its address to Horovod's rendezvous within {seconds} s",
     fix="read the log of rank {rank}: did it start, and reach hvd.init()? A slow start needs more time: "
@@ -80,9 +79,8 @@ STORE = KnownMessage(
 )
 TASKS_TO_START = KnownMessage(
     key="Timed out waiting for ",
-    pattern=r"Timed out waiting for (?P<what>tasks? to start|hosts? to (?:respond|acknowledge)|[\w "
-    r"]{1,40}?)\. "
-    r"Please check connectivity between servers",
+    pattern=r"Timed out waiting for (?P<what>tasks? to start|hosts? to (?:respond|acknowledge)"
+    r"|[\w ]{1,40}?)\. Please check connectivity between servers",
     rule="JOIN001",
     says="horovodrun's tasks on the other hosts did not report back in time ({what}); no rank was started",
     fix="ssh -o BatchMode=yes HOST hostname   # each host, and back: the tasks connect to horovodrun on any "

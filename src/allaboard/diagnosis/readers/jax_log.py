@@ -14,13 +14,11 @@ _ADDRESS = r"(?P<host>[\w.-]+|\[[\w:%]+\]):(?P<port>\d+): Failed to connect to r
 MESSAGES = (
     KnownMessage(
         key="Failed to allocate device memory of ",
-        pattern=r"Failed to allocate device memory of (?P<much>[\d.]+[KMGT]iB) \(\d+ bytes\): "
-        r"RESOURCE_EXHAUSTED: "
-        r"[^\n]{0,40}CUDA_ERROR_OUT_OF_MEMORY",
+        pattern=r"Failed to allocate device memory of (?P<much>[\d.]+[KMGT]iB)"
+        r" \(\d+ bytes\): RESOURCE_EXHAUSTED: [^\n]{0,40}CUDA_ERROR_OUT_OF_MEMORY",
         rule="LOG004",
-        says="JAX found the memory of a GPU taken when it wanted its share of it: another process is "
-        "on the same "
-        "GPU, mostly another process of the job",
+        says="JAX found the memory of a GPU taken when it wanted its share of it: another process is on "
+        "the same GPU, mostly another process of the job",
         fix="nvidia-smi; echo $CUDA_VISIBLE_DEVICES   # a GPU of its own for each process: "
         "CUDA_VISIBLE_DEVICES=$LOCAL_RANK, or initialize(local_device_ids=[...]). To share one on purpose: "
         "XLA_PYTHON_CLIENT_PREALLOCATE=false, or XLA_PYTHON_CLIENT_MEM_FRACTION=.4 in both",
@@ -46,9 +44,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="executable is built for device ",
-        pattern=r"executable is built for device (?P<one>\S{1,40}) of type "
-        r"\"(?P<model>[^\"\n]{1,80})\"; cannot "
-        r"run it on device (?P<other>\S{1,40}) of type \"(?P<other_model>[^\"\n]{1,80})\"",
+        pattern=r"executable is built for device (?P<one>\S{1,40}) of type \"(?P<model>[^\"\n]{1,80})"
+        r"\"; cannot run it on device (?P<other>\S{1,40}) of type \"(?P<other_model>[^\"\n]{1,80})\"",
         rule="LOG011",
         says="XLA compiled for {one} ({model}) and was to run on {other}, which is another model "
         "({other_model})",
@@ -56,9 +53,8 @@ MESSAGES = (
         "one program on all of them",
         certainty=Certainty.CERTAIN,
         explains=("LOG001", "EXIT001", "LOG012"),
-        sample='Invalid argument: executable is built for device CUDA:0 of type "TITAN V"; cannot '
-        "run it on "
-        'device CUDA:1 of type "Quadro K2200"',
+        sample='Invalid argument: executable is built for device CUDA:0 of type "TITAN V"; cannot run '
+        'it on device CUDA:1 of type "Quadro K2200"',
         source="its wording from the source of XLA (local_service_utils, JAX 0.1 to 0.4)",
     ),
     KnownMessage(
@@ -77,10 +73,9 @@ MESSAGES = (
     KnownMessage(
         key="barrier",
         # Whom it lists is told by the coordination service's own witness.
-        pattern=r"[Bb]arrier timed out\. Id: (?!\[Init\]Wait_for_all_tasks_to_register)"
-        r"(?!(?!Shutdown)\S.{0,600}?timed out task "
-        r"names:\s*(?:/job:|\d))"
-        r"(?P<id>\S[^\n]{0,200}?)(?=\. This usually|\.?(?:\s|$))[^\n]{0,300}",
+        pattern=r"[Bb]arrier timed out\. Id: (?!\[Init\]Wait_for_all_tasks_to_register)(?!(?!Shutdown)"
+        r"\S.{0,600}?timed out task names:\s*(?:/job:|\d))(?P<id>\S[^\n]{0,200}?)(?=\. This usually"
+        r"|\.?(?:\s|$))[^\n]{0,300}",
         rule="LOG001",
         says="a process waited at the barrier {id} until its timeout",
         fix="look at the processes that are still in their own code: py-spy dump --pid PID",
@@ -119,8 +114,7 @@ MESSAGES = (
         awaits=True,
         sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:78] Terminating "
         "process because of missing heartbeat response from the coordinator. This most likely indicates "
-        "that "
-        "the coordinator task died; see the coordinator's task logs for more details.",
+        "that the coordinator task died; see the coordinator's task logs for more details.",
         source=_OLD_CLIENT,
     ),
     KnownMessage(
@@ -141,9 +135,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="-th instance. The service or task probably restarted",
-        pattern=r"Barrier \((?P<id>[^)\n]{1,80})\) is invoked by the task, but the service thinks "
-        r"it is the "
-        r"-?\d+-th instance\. The service or task probably restarted",
+        pattern=r"Barrier \((?P<id>[^)\n]{1,80})\) is invoked by the task, but the service thinks it is "
+        r"the -?\d+-th instance\. The service or task probably restarted",
         rule="JOIN005",
         says="at the barrier {id} a process counts otherwise than the coordinator: one of them was restarted "
         "while the others went on",
@@ -156,9 +149,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="due to async NCCL error: ",
-        pattern=r"Aborting communicator: \S+ due to async NCCL error: remote process exited or there was a "
-        r"network "
-        r"error",
+        pattern=r"Aborting communicator: \S+ due to async NCCL error: remote process exited or there was "
+        r"a network error",
         rule="EXIT005",
         says="another process went away in the middle of a collective, or the network to it broke",
         fix="read the logs of the other processes: the one that does not write this, or wrote it last, is "
@@ -184,9 +176,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Last NCCL warning(error) log entry",
-        pattern=r"NCCL operation (?P<call>\w+)\([^\n]{0,120}? failed: (?P<kind>[a-z ]{1,40}) \(run "
-        r"with[^\n]{0,60}?"
-        r"\. Last NCCL warning\(error\) log entry \(may be unrelated\) "
+        pattern=r"NCCL operation (?P<call>\w+)\([^\n]{0,120}? failed: (?P<kind>[a-z ]{1,40})"
+        r" \(run with[^\n]{0,60}?\. Last NCCL warning\(error\) log entry \(may be unrelated\) "
         r"'(?P<what>[^\n']{1,160})",
         rule="LOG010",
         says="NCCL failed in {call} ({kind}): {what}",
@@ -195,9 +186,8 @@ MESSAGES = (
         proves_not="that the last entry is the reason: XLA quotes what NCCL logged last",
         sample="INTERNAL: external/xla/xla/service/gpu/nccl_utils.cc:305: NCCL operation "
         "ncclCommInitRank(&comm, nranks, id, rank) failed: unhandled system error (run with "
-        "NCCL_DEBUG=INFO "
-        "for details). Last NCCL warning(error) log entry (may be unrelated) 'socketTryAccept: Accept "
-        "failed: Bad file descriptor'.",
+        "NCCL_DEBUG=INFO for details). Last NCCL warning(error) log entry (may be unrelated) "
+        "'socketTryAccept: Accept failed: Bad file descriptor'.",
         source=_NCCL_OF_XLA,
     ),
 )

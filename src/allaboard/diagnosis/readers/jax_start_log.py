@@ -55,10 +55,9 @@ def _unexpected_process(key: str, pattern: str, sample: str, source: str) -> Kno
 MESSAGES = (
     KnownMessage(
         key="arrier timed out. Id: [Init]",
-        pattern=r"arrier timed out\. Id: \[Init\]\S+.*?Some timed out task names:\s*"
-        r"(?:/job:jax_worker/replica:\d+/task:)?(?P<rank>\d+(?:\n(?:/job:jax_worker/replica:\d+/t"
-        r"ask:)?\d+)*)"
-        r"(?!\S)",
+        pattern=r"arrier timed out\. Id: \[Init\]\S+.*?Some timed out task "
+        r"names:\s*(?:/job:jax_worker/replica:\d+/task:)?(?P<rank>\d+(?:\n(?:/job:jax_worker/replica:\d+/"
+        r"task:)?\d+)*)(?!\S)",
         rule="JOIN001",
         says="process {rank} never connected to the coordinator",
         fix="start process {rank} and read its log; compare coordinator_address and num_processes in all of "
@@ -175,9 +174,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key=TPU_WARNING,
-        pattern=r"TPU backend initialization is taking more than (?P<seconds>[\d.]+) seconds\. Did you run "
-        r"your "
-        r"code on all TPU hosts",
+        pattern=r"TPU backend initialization is taking more than (?P<seconds>[\d.]+)"
+        r" seconds\. Did you run your code on all TPU hosts",
         rule="JOIN001",
         says="JAX waits for the other hosts of the TPU slice: it was not started on all of them",
         fix="start the same program on every host of the slice: gcloud compute tpus tpu-vm ssh NAME "

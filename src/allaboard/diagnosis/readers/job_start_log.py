@@ -118,9 +118,8 @@ START_LINES = (
     ),
     StartLine(
         launcher=OWN_COUNT,
-        pattern=r"\bpid[ =:]{1,3}(?P<job>\d{1,9})\b[^\n]{0,80}?\brank[ "
-        r"=:]{1,3}(?P<number>\d{1,7})\b[^\n]{0,20}?"
-        r"(?:\bsize|\bof|/|\bworld[_ ]size)[ =:]{1,3}(?P<size>\d{1,7})\b",
+        pattern=r"\bpid[ =:]{1,3}(?P<job>\d{1,9})\b[^\n]{0,80}?\brank[ =:]{1,3}(?P<number>\d{1,7})"
+        r"\b[^\n]{0,20}?(?:\bsize|\bof|/|\bworld[_ ]size)[ =:]{1,3}(?P<size>\d{1,7})\b",
         sample="Horovod initialized. Hostname node7, pid 12116, rank 0 / size 1, local rank 0 / local size "
         "1.",
         source="RETURNN 1.0 (util/basic.py), and as scripts print rank and size of Horovod or MPI",

@@ -32,24 +32,20 @@ MESSAGES = (
         rule="LOG006",
         says="the driver has lost a GPU of this host: it fell off the bus",
         fix="on that host: dmesg -T | grep -iE 'xid|fallen off'; nvidia-smi   # Xid 79? Only a reboot "
-        "brings it back: "
-        "take the host out (scontrol update NodeName=HOST State=DRAIN Reason=gpu), and start again "
-        "without it",
+        "brings it back: take the host out (scontrol update NodeName=HOST State=DRAIN Reason=gpu), and "
+        "start again without it",
         sample="slurmstepd: error: NVML: Failed to get usage(15): GPU is lost",
         source="its wording from NVML's documents (NVML_ERROR_GPU_IS_LOST)",
     ),
     KnownMessage(
         key="systemd-coredump[",
-        pattern=r"systemd-coredump\[\d+\]: (?:\[\S\] )?Process (?P<pid>\d+) \((?P<name>[^)\n]{1,64})\) "
-        r"of user \d+ "
-        r"dumped(?:.{0,400}?#0 +0x\w+ (?P<function>(?!n/a)\w{3,80}))?",
+        pattern=r"systemd-coredump\[\d+\]: (?:\[\S\] )?Process (?P<pid>\d+) \((?P<name>[^)\n]{1,64})"
+        r"\) of user \d+ dumped(?:.{0,400}?#0 +0x\w+ (?P<function>(?!n/a)\w{3,80}))?",
         rule="EXIT001",
         says="process {pid} ({name}) crashed and left a core",
         fix="coredumpctl info {pid}   # on that host: its signal and its whole stack; is it slurmstepd, "
-        "orted or "
-        "prted: no program of yours crashed, but the launcher's daemon: tell who runs the cluster, and "
-        "try the "
-        "other ones, srun --mpi=pmi2 or mpirun",
+        "orted or prted: no program of yours crashed, but the launcher's daemon: tell who runs the "
+        "cluster, and try the other ones, srun --mpi=pmi2 or mpirun",
         explains=("LOG012",),
         sample="May 14 19:36:26 node7 systemd-coredump[159861]: Process 159698 (slurmstepd) of user 0 "
         "dumped core.",

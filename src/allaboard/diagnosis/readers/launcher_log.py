@@ -205,9 +205,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="ssh not successful for host",
-        pattern=r"ssh not successful for host (?P<host>[^\s:]{1,255}):\s*\n(?!ssh: |Host "
-        r"key|[^\n]*Permission "
-        r"denied)(?P<why>[^\n]{0,100})",
+        pattern=r"ssh not successful for host (?P<host>[^\s:]{1,255}):\s*\n(?!ssh: |Host key"
+        r"|[^\n]*Permission denied)(?P<why>[^\n]{0,100})",
         rule="JOIN001",
         says="horovodrun cannot reach {host} by ssh; no rank was started",
         fix="ssh -o BatchMode=yes {host} hostname   # as the same user, with the same port",

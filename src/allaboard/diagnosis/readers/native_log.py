@@ -103,8 +103,7 @@ MESSAGES = (
         pattern=_FATAL
         + r"Check failed: (?![^\n]{0,200}(?:pthread_create|memory|CUDA_ERROR|"
         + LOST_CONNECTION
-        + r"))"
-        r"(?P<what>[^\n]{1,160})",
+        + r"))(?P<what>[^\n]{1,160})",
         rule=_CHECK_FAILED,
         says="native code ended its process at {file}:{line}: Check failed: {what}",
         fix="read the lines before it in this log; search for the check in the issues of the library: {file}",

@@ -26,10 +26,9 @@ _WARNING = re.compile(
 """Matches a warning that made NCCL fail: it then writes each place that the error passes (`init.cc:10 -> "
 "3`)."""
 _OWN_PEER = re.compile(
-    r"^[ \t]*(?:\[[^\]\n]{1,40}\]\S{0,40}[ \t]?)?(?P<host>[\w-]{1,64})(?:\.[\w.-]{0,200})?:\d+:\d+ "
-    r"\[\d+\] [^\n]{0,80}NCCL WARN "
-    r"[^\n]{0,60}"
-    r"onnection closed by remote peer (?P<peer>(?P=host)\b[\w.:-]*)<",
+    r"^[ \t]*(?:\[[^\]\n]{1,40}\]\S{0,40}[ \t]?)?(?P<host>[\w-]{1,64})"
+    r"(?:\.[\w.-]{0,200})?:\d+:\d+ \[\d+\] [^\n]{0,80}NCCL WARN [^\n]{0,60}onnection closed by remote "
+    r"peer (?P<peer>(?P=host)\b[\w.:-]*)<",
     re.MULTILINE,
 )
 """Matches a connection to a thread of NCCL on the writer's own host."""

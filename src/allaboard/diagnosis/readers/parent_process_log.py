@@ -17,19 +17,17 @@ from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET, VALID_SIGNALS, signal_name
 
 _END = re.compile(
-    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_](?:\d{1,4}|[a-z0-9]{5})) exited with code (?P<code>\d{1,3})(?: "
-    r"\(restarting\))?"
-    r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
-    r"|#+ Command execution on worker (?P<worker>\d{1,7}) failed with exit status (?P<ssh_status>\d{1,3})\."
-    r"[^\n]*"  # gcloud's, of the hosts of a TPU
-    r"|ERROR:composer\.cli\.launcher:(?:Global r|R)ank (?P<composer>\d{1,7})(?: \(PID \d{1,9}\))? "
-    r"(?:crashed with exit code|exited with code) (?P<composer_signal>-\d{1,2})\.?"
-    r"|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
+    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_](?:\d{1,4}|[a-z0-9]{5})) exited with code (?P<code>\d{1,3})"
+    r"(?: \(restarting\))?|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
+    r"|#+ Command execution on worker (?P<worker>\d{1,7}) failed with exit status (?P<ssh_status>\d{1,3})"
+    r"\.[^\n]*"  # gcloud's, of the hosts of a TPU
+    r"|ERROR:composer\.cli\.launcher:(?:Global r|R)ank (?P<composer>\d{1,7})"
+    r"(?: \(PID \d{1,9}\))? (?:crashed with exit code|exited with code) (?P<composer_signal>-\d{1,2})"
+    r"\.?|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
-    r"(?P<child>-?\d{1,3})\."
-    r"[^\n]*"
-    r"|(?:(?:torch\.multiprocessing\.spawn\.)?ProcessExited)?Exception: process (?P<index>\d{1,7}) "
-    r"terminated with (?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
+    r"(?P<child>-?\d{1,3})\.[^\n]*|(?:(?:torch\.multiprocessing\.spawn\.)?ProcessExited)?Exception: "
+    r"process (?P<index>\d{1,7}) terminated with (?:signal (?P<name>SIG[A-Z0-9]+)"
+    r"|exit code (?P<spawned>\d{1,3})))$",
     re.MULTILINE,
 )
 _TEARDOWN = re.compile(
@@ -53,9 +51,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Child process with PID ",
-        pattern=r"Child process with PID (?P<pid>\d+) terminated with code (?P<code>[1-9]\d{0,2})\. "
-        r"Forcefully "
-        r"terminating all other processes",
+        pattern=r"Child process with PID (?P<pid>\d+) terminated with code (?P<code>[1-9]\d{0,2})"
+        r"\. Forcefully terminating all other processes",
         rule="EXIT003",
         says="Lightning's process of pid {pid} ended with exit code {code}, and Lightning ended the others",
         fix="read what that process wrote before this line, on its standard error; alone: "

@@ -126,9 +126,8 @@ MESSAGES = (
     ),
     KnownMessage(
         key="has been marked dead because the detector",
-        pattern=r"The node with node id: (?P<node>\w+) and (?:ip|address): (?P<host>[\w.:-]+)[^\n]{0,120}? "
-        r"has been "
-        r"marked dead because the detector has missed too many heartbeats",
+        pattern=r"The node with node id: (?P<node>\w+) and (?:ip|address): (?P<host>[\w.:-]+)"
+        r"[^\n]{0,120}? has been marked dead because the detector has missed too many heartbeats",
         rule="EXIT010",
         says="Ray lost its node {host}: it sent no sign of life any more",
         fix=_NODE_FIX,

@@ -15,10 +15,9 @@ _PYXIS = "its wording from the source of pyxis 0.8 to 0.20 (pyxis_slurmstepd.c)"
 _NO_CONTAINER = "pyxis could not start the container of the step"
 _CONTAINER_FIX = (
     "srun -w NODE --container-image=IMAGE hostname   # 401, 403: ~/.config/enroot/.credentials, and '#' "
-    "after "
-    "the registry; nvidia-container-cli: nvidia-smi on that node, else --exclude=NODE; failed to execute: "
-    "--no-container-entrypoint; no space: ENROOT_CACHE_PATH, ENROOT_DATA_PATH; Slurm's reasons: slurmd's "
-    "log"
+    "after the registry; nvidia-container-cli: nvidia-smi on that node, else --exclude=NODE; failed to "
+    "execute: --no-container-entrypoint; no space: ENROOT_CACHE_PATH, ENROOT_DATA_PATH; Slurm's reasons: "
+    "slurmd's log"
 )
 _TASK_END = re.compile(
     r"^[ \t]*srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
@@ -91,15 +90,13 @@ MESSAGES = (
     ),
     KnownMessage(
         key=" disabled, retrying (",
-        pattern=r"srun: Job (?P<step>\d+) step creation (?:still|temporarily) disabled, retrying "
-        r"\((?P<why>[^)\n]{1,80})"
-        r"\)(?!.{0,900}srun: Step created)",
+        pattern=r"srun: Job (?P<step>\d+) step creation (?:still|temporarily)"
+        r" disabled, retrying \((?P<why>[^)\n]{1,80})\)(?!.{0,900}srun: Step created)",
         rule="JOIN001",
         says="srun waits to start a step in job {step} ({why}): the job's other steps hold the nodes, "
         "CPUs or memory",
         fix="srun --overlap PROGRAM   # or export SLURM_OVERLAP=1, if the steps may share; else ask for "
-        "less in each "
-        "(-n, -c, --mem, --exact), or end the step that holds them: squeue -s -j {step}",
+        "less in each (-n, -c, --mem, --exact), or end the step that holds them: squeue -s -j {step}",
         proves_not="that it waits for ever: it starts once a step ends",
         awaits=True,
         explains=("LOG012",),
@@ -115,8 +112,7 @@ MESSAGES = (
         rule="EXIT010",
         says="srun lost node {host} while the step ran: {what} {host}",
         fix="scontrol show node NAME; sacct -j JOB -o JobID,State,NodeList   # a mere number counts the "
-        "job's "
-        "nodes from 0: scontrol show hostnames NODELIST; start anew without it: --exclude=NAME",
+        "job's nodes from 0: scontrol show hostnames NODELIST; start anew without it: --exclude=NAME",
         proves_not="that the node is down: its slurmstepd may have been killed, or the network between them",
         sample="srun: error: Aborting, io error and missing step on node 3",
         source="its wording from the source of Slurm 17.11 to 26.05 (api/step_launch.c)",
@@ -209,10 +205,9 @@ MESSAGES = (
         rule="HANG007",
         says="processes of step {step} on {host} did not end by SIGKILL: Slurm gave them up, and drains the "
         "node ('Kill task failed')",
-        fix="ssh {host} \"ps -eo pid,stat,wchan:32,cmd | awk '\\$2 ~ /D/'; dmesg -T | tail -40\"   # what is "
-        "in state D waits for a disk, a shared file system or the GPU's driver: mend that or reboot it; "
-        "then "
-        "scontrol update NodeName={host} State=RESUME; UnkillableStepTimeout may be longer",
+        fix="ssh {host} \"ps -eo pid,stat,wchan:32,cmd | awk '\\$2 ~ /D/'; dmesg -T | tail -40\"   # what "
+        "is in state D waits for a disk, a shared file system or the GPU's driver: mend that or reboot "
+        "it; then scontrol update NodeName={host} State=RESUME; UnkillableStepTimeout may be longer",
         certainty=Certainty.CERTAIN,
         sample="slurmstepd: error: *** STEP 123.0 STEPD TERMINATED ON node1 AT 2026-01-02T03:04:05 DUE TO "
         "JOB NOT ENDING WITH SIGNALS ***",

@@ -81,9 +81,8 @@ _MEMORY = (
 )
 TPU_BUFFER = KnownMessage(
     key="Error allocating device buffer: ",
-    pattern=r"Error allocating device buffer: Attempting to allocate (?P<many>[\d.]+[KMGT]?)\. "
-    r"That was not "
-    r"possible\. There are (?P<free>[\d.]+[KMGT]?) free",
+    pattern=r"Error allocating device buffer: Attempting to allocate (?P<many>[\d.]+[KMGT]?)"
+    r"\. That was not possible\. There are (?P<free>[\d.]+[KMGT]?) free",
     rule="RES001",
     says="a process ran out of the memory of its TPU: it asked for {many}, and {free} are free",
     fix="a smaller batch per device, or more of the model sharded or recomputed (jax.checkpoint); "

@@ -65,14 +65,12 @@ LAUNCHER_LINES = (
     re.compile(r"^ssh: (?:connect to host|Could not resolve hostname) \S+"),
     re.compile(r"^Host key verification failed|Permission denied \(publickey"),
     re.compile(
-        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An "
-        r"ORTE|An PRTE)"
-        r" [^\n]*(?:lost communication|unexpectedly failed|was unable)"
+        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An ORTE"
+        r"|An PRTE) [^\n]*(?:lost communication|unexpectedly failed|was unable)"
     ),
     re.compile(
-        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous "
-        r"option|invalid choice"
-        r"|one of the arguments|expected )"
+        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous option"
+        r"|invalid choice|one of the arguments|expected )"
     ),
     re.compile(
         r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line \d+: )?[^\n]*: (?:command not found|not found|No such file"

@@ -20,16 +20,14 @@ HYDRA_MESSAGES = (
     ),
     KnownMessage(
         key="_init (",
-        pattern=r"\[mpiexec@(?P<node>[^\]\s]{1,255})\] HYDT_bsci_launcher_(?P<launcher>\w{1,20})_init "
-        r"\([^)\n]"
-        r"{1,120}\): (?P<why>[^\n]{1,120})",
+        pattern=r"\[mpiexec@(?P<node>[^\]\s]{1,255})\] HYDT_bsci_launcher_(?P<launcher>\w{1,20})"
+        r"_init \([^)\n]{1,120}\): (?P<why>[^\n]{1,120})",
         rule="JOIN001",
         says="mpiexec on {node} could not use the batch system {launcher} to start its processes ({why}); no "
         "rank was started",
-        fix="env | grep -E 'PBS_|SLURM_|LSB_'   # in the shell that calls mpiexec: it must run inside "
-        "the job, "
-        "and in no ssh, screen or subprocess with another environment; else mpiexec -bootstrap ssh -f "
-        "HOSTFILE",
+        fix="env | grep -E 'PBS_|SLURM_|LSB_'   # in the shell that calls mpiexec: it must run inside the "
+        "job, and in no ssh, screen or subprocess with another environment; else mpiexec -bootstrap ssh "
+        "-f HOSTFILE",
         certainty=Certainty.CERTAIN,
         explains=("EXIT003", "LOG012"),
         sample="[mpiexec@node-a] HYDT_bsci_launcher_pbs_init (./tools/bootstrap/external/pbs_init.c:33): "
@@ -38,14 +36,12 @@ HYDRA_MESSAGES = (
     ),
     KnownMessage(
         key="arguments alias each other",
-        pattern=r"memcpy arguments alias each other.{0,700}?(?:(?<=\n)(?P<rank>\d{1,7}): \S{1,255}: "
-        r"-?\d+: process "
-        r"(?P=rank) exited|\Z)",
+        pattern=r"memcpy arguments alias each other.{0,700}?(?:(?<=\n)(?P<rank>\d{1,7}"
+        r"): \S{1,255}: -?\d+: process (?P=rank) exited|\Z)",
         rule="LOG013",
         says="a program gave an MPI call the same buffer to send from and to receive into",
-        fix="MPI_IN_PLACE as the send buffer (mpi4py: MPI.IN_PLACE) at the root, or a buffer of its own  "
-        " # in "
-        "the call that the first line of the error stack names; older MPICH let it pass",
+        fix="MPI_IN_PLACE as the send buffer (mpi4py: MPI.IN_PLACE) at the root, or a buffer of its own   "
+        "# in the call that the first line of the error stack names; older MPICH let it pass",
         certainty=Certainty.CERTAIN,
         explains=("EXIT003", "LOG012", "LOG011"),
         sample="MPIR_Localcopy(349)...: memcpy arguments alias each other, dst=0x3C16C668 src=0x3C16C668 "

@@ -74,9 +74,8 @@ EVENT_MESSAGES = (
     _event(
         "mage",
         "Failed|BackOff|InspectFailed",
-        "Failed to pull image|Error: (?:ErrImagePull|ImagePullBackOff|InvalidImageName)|Back-off "
-        "pulling image"
-        "|Failed to apply default image tag",
+        "Failed to pull image|Error: (?:ErrImagePull|ImagePullBackOff|InvalidImageName)|Back-off pulling "
+        "image|Failed to apply default image tag",
         "JOIN001",
         "Kubernetes could not pull the image for the pod {pod}: {why}",
         "kubectl describe pod {pod} | grep -i image   # its name and tag, letter by letter; a private "
@@ -199,8 +198,7 @@ EVENT_MESSAGES = (
             "JOIN001",
             "the queue holds back all pods of the job: {why}",
             "kubectl get workloads,clusterqueues,podgroups -A   # Kueue or Volcano: which jobs hold the "
-            "quota? "
-            "Ask for less, or wait",
+            "quota? Ask for less, or wait",
             sample,
             source="its wording from the sources of Kueue 0.5 to 0.13 and Volcano 1.6 to 1.12",
         )
@@ -209,15 +207,13 @@ EVENT_MESSAGES = (
                 "assign flavors",
                 "couldn't assign flavors to pod set",
                 "4s  Warning  Pending  workload/train  couldn't assign flavors to pod set worker: "
-                "insufficient "
-                "unused quota for nvidia.com/gpu",
+                "insufficient unused quota for nvidia.com/gpu",
             ),
             (
                 "pod group is not ready",
                 r"[^\n]{0,80}?pod group is not ready",
                 "4s  Warning  FailedScheduling  pod/train-1  3/4 tasks in gang unschedulable: pod group "
-                "is not "
-                "ready, 3 Pending, 4 minAvailable",
+                "is not ready, 3 Pending, 4 minAvailable",
             ),
         )
     ),

@@ -17,8 +17,7 @@ MESSAGES = (
         pattern=r"(?:rank(?P<rank>\d{1,7})[^\n]{0,80}: )?PSM[23]? can't open (?:hfi|nic) unit: -?\d+",
         rule="LOG013",
         says="a rank got no context of its host's adapter (PSM): as many as it has are in use, or it has "
-        "none "
-        "that PSM can use",
+        "none that PSM can use",
         fix="on that host: hfi1stats; cat /sys/class/infiniband/hfi1_0/nctxts "
         "/sys/class/infiniband/hfi1_0/nfreectxts   # fewer ranks a host, no other job there, or "
         "PSM2_MAX_CONTEXTS_PER_JOB so that jobs share; else without it: FI_PROVIDER=tcp",
@@ -63,12 +62,10 @@ MESSAGES = (
     KnownMessage(
         key=" unexpected contrib from ",
         pattern=r"mpi/pmix\w*: \w{1,60}: (?P<node>[\w.-]{1,255}) \[\d+\]: [^\n]{1,120}? unexpected "
-        r"contrib from "
-        r"(?P<other>[\w.-]{1,255}):\d+",
+        r"contrib from (?P<other>[\w.-]{1,255}):\d+",
         rule="LOG013",
         says="Slurm's PMIx plugin on {node} refused what {other} sent as the processes were to meet, and "
-        "they "
-        "waited on in MPI_Init",
+        "they waited on in MPI_Init",
         fix="srun --mpi=list; srun --mpi=pmi2 PROGRAM   # or MPIR_CVAR_PMI_VERSION=2 mpiexec; a step "
         "left from "
         "before with the same PMIx? Start a new allocation; then tell who runs Slurm (pmixp_server.c)",
@@ -85,8 +82,7 @@ MESSAGES = (
         says="the processes found no PMI of their launcher (PMI init failed), so that none could join "
         "the others",
         fix="srun --mpi=list; srun --mpi=cray_shasta PROGRAM   # on a Cray the MPI's own launcher (srun, "
-        "aprun) inside "
-        "the job, not ssh or bash; elsewhere --mpi=pmi2 or mpiexec of the same MPI",
+        "aprun) inside the job, not ssh or bash; elsewhere --mpi=pmi2 or mpiexec of the same MPI",
         proves_not="which launcher it expects",
         explains=("EXIT003", "LOG012", "LOG011"),
         sample="MPID_Init(611).......:  PMI2 init failed: 1",
@@ -118,9 +114,8 @@ NO_FABRIC = KnownMessage(
 """It says less than the adapter's own library."""
 UNREACHED_PMI = KnownMessage(
     key=" in file ",
-    pattern=r"(?:OPAL|PMIX) ERROR: (?P<why>Unreachable|UNREACHABLE|Not initialized|ERROR) "
-    r"in file "
-    r"(?:ext\dx_client|pmix\dx_client|client/pmix_client|ptl_tcp\w*)\.c",
+    pattern=r"(?:OPAL|PMIX) ERROR: (?P<why>Unreachable|UNREACHABLE|Not initialized"
+    r"|ERROR) in file (?:ext\dx_client|pmix\dx_client|client/pmix_client|ptl_tcp\w*)\.c",
     rule="LOG013",
     says="Open MPI could not reach the PMI of the launcher that started it ({why}), so that no process could "
     "join the others",

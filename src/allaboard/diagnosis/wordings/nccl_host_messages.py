@@ -25,14 +25,11 @@ _DRIVER = (
 )
 """Errors of CUDA that say that the driver is older than the program needs."""
 _COVERED_ELSEWHERE = (
-    r"NCCL WARN Call to ibv_(?:create|alloc|reg)_|"
-    r"onnect to|shared memory segment|reverse path|Duplicate GPU|Cuda failure|closed by remote peer|"
-    r"Got completion|"
-    r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
-    r"posix_fallocate|"
-    r"collective mismatch error|message truncated|Call to ibv_modify_qp|Invalid rank requested|"
-    r"No usable listening "
-    r"interface|Socket creation failed"
+    r"NCCL WARN Call to ibv_(?:create|alloc|reg)_|onnect to|shared memory segment|reverse path"
+    r"|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|Call to recv|Call to connect"
+    r"|no socket interface|No interface found|failed to extend /|Call to posix_fallocate"
+    r"|collective mismatch error|message truncated|Call to ibv_modify_qp|Invalid rank requested"
+    r"|No usable listening interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
 SHM_FULL = KnownMessage(
@@ -84,9 +81,8 @@ HOST_MESSAGES = (
     SHM_FULL,
     KnownMessage(
         key="graph/xml.",
-        pattern=r"graph/xml\.(?:h|cc):\d+ NCCL WARN (?P<what>Attribute (?P<name>\w+) of node (?P<node>\w+) "
-        r"not "
-        r"found|(?:XML|Could not open XML|Unable to find XML)[^\n]{0,100})",
+        pattern=r"graph/xml\.(?:h|cc):\d+ NCCL WARN (?P<what>Attribute (?P<name>\w+) of node (?P<node>\w+)"
+        r" not found|(?:XML|Could not open XML|Unable to find XML)[^\n]{0,100})",
         rule="LOG010",
         says="NCCL cannot use the file that describes the host's topology: {what}",
         fix="echo $NCCL_TOPO_FILE   # unset it: NCCL then finds the topology itself; a plugin of a cloud "
@@ -103,9 +99,8 @@ HOST_MESSAGES = (
         says="ranks {one} and {two} use one GPU (CUDA device {device})",
         fix="torch.cuda.set_device(int(os.environ['LOCAL_RANK']))   # in each process, before init; then: "
         "nvidia-smi -L; echo $LOCAL_RANK $CUDA_VISIBLE_DEVICES: no more processes on a host than it has GPUs",
-        sample="vm:2408:2408 [0] init.cc:904 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 "
-        "both on CUDA "
-        "device 60",
+        sample="vm:2408:2408 [0] init.cc:904 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on "
+        "CUDA device 60",
         source=RECORDED,
     ),
     KnownMessage(
@@ -136,9 +131,8 @@ HOST_MESSAGES = (
     ),
     KnownMessage(
         key="CUDA IPC handle",
-        pattern=r"NCCL WARN [^\n]{0,40}(?:failed to open|Failed to open|Could not open) CUDA IPC "
-        r"handle ?: ?"
-        r"(?:\d+ )?(?P<what>(?!(?:device|invalid) )[^\n']{1,80})",
+        pattern=r"NCCL WARN [^\n]{0,40}(?:failed to open|Failed to open|Could not open)"
+        r" CUDA IPC handle ?: ?(?:\d+ )?(?P<what>(?!(?:device|invalid) )[^\n']{1,80})",
         rule="LOG010",
         says="NCCL could not reach the memory of another GPU of this host: {what}",
         fix="nvidia-smi topo -p2p r; nvidia-smi topo -m   # NCCL_P2P_DISABLE=1 goes through host memory "

@@ -234,9 +234,8 @@ NETWORK_MESSAGES = (
         fix="read the log of the rank on {peer} first: the one that does not write this",
         proves_not="that it began there: it may itself have ended because of another",
         awaits=True,
-        sample="vm:1610:1906 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by "
-        "remote peer "
-        "localhost<44804>",
+        sample="vm:1610:1906 [0] misc/socket.cc:72 NCCL WARN socketProgress: Connection closed by remote "
+        "peer localhost<44804>",
         source=RECORDED,
     ),
     KnownMessage(
@@ -271,8 +270,7 @@ NETWORK_MESSAGES = (
         says="a transfer to the peer at {peer} was given up: the connection to it had failed before, or it "
         "ended",
         fix="read the log of the rank at {peer}, and the other ranks': who ended or lost its link first "
-        "(status "
-        "12 names a link)? On both hosts: ibstat; rdma link; perfquery",
+        "(status 12 names a link)? On both hosts: ibstat; rdma link; perfquery",
         proves_not="which side failed: the card flushes what was under way",
         sample="gpu-a:77:101 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer "
         "10.1.1.3<37421> with error 5, opcode 48, len 32710, vendor err 249",

@@ -107,8 +107,7 @@ OPEN_MPI_MESSAGES = (
     KnownMessage(
         key="from what appears to be a",
         pattern=r"Open MPI accepted a TCP connection from what appears to be a\s+another Open MPI process "
-        r"but "
-        r"cannot find a corresponding process\s+entry for that peer.{0,300}?Local host: "
+        r"but cannot find a corresponding process\s+entry for that peer.{0,300}?Local host: "
         r"(?P<host>\S{1,255})",
         rule="NET006",
         says="Open MPI on {host} dropped the connection of a peer that came from an address it does not "
@@ -174,8 +173,7 @@ OPEN_MPI_MESSAGES = (
     KnownMessage(
         key="in file ess_singleton_module.c",
         pattern=r"A system-required executable either could not be found or was not executable by this "
-        r"user in "
-        r"file ess_singleton_module\.c",
+        r"user in file ess_singleton_module\.c",
         rule="LOG013",
         says="a program without mpirun calls MPI, and Open MPI does not find its daemon (orted, prted) in "
         "PATH",
@@ -235,8 +233,7 @@ TRANSPORT_MESSAGES = (
     KnownMessage(
         key="dest_addr=",
         pattern=r"UCX +ERROR +(?:tcp_ep [^\n]{0,120}?)?connect\(fd=\d+, "
-        r"dest_addr=(?P<host>[\w.:\[\]]{1,60}):"
-        r"(?P<port>\d+)\) failed: (?P<why>[A-Za-z ]{1,60})",
+        r"dest_addr=(?P<host>[\w.:\[\]]{1,60}):(?P<port>\d+)\) failed: (?P<why>[A-Za-z ]{1,60})",
         rule="NET006",
         says="UCX could not connect to {host} port {port}: {why}",
         fix="ip -br address   # on all hosts: is {host} the address of a bridge (docker0, virbr0) that each "
@@ -265,8 +262,7 @@ TRANSPORT_MESSAGES = (
     KnownMessage(
         key="received unexpected process identifier",
         pattern=r"\[(?P<node>[^\]\s]{1,255})\]\[\[\d+,\d+\],\d+\]\[btl_tcp_endpoint\.c:\d+:\w{1,80}\] "
-        r"received "
-        r"unexpected process identifier",
+        r"received unexpected process identifier",
         rule="LOG013",
         says="{node} got Open MPI's connection of another rank than it expected there: two hosts, or two "
         "interfaces of one, answer at the same address (as those of containers do)",
@@ -282,33 +278,27 @@ TRANSPORT_MESSAGES = (
         pattern=r"(?:PE (?P<rank>\d{1,7}): )?MPICH WARNING: OFI is failing to make progress on posting a "
         r"(?P<what>\w+)",
         rule="LOG013",
-        says="the network's queue of finished messages is full on a rank, so that MPI can post no "
-        "{what}: it waits, "
-        "and the job with it",
+        says="the network's queue of finished messages is full on a rank, so that MPI can post no {what}: "
+        "it waits, and the job with it",
         fix="export FI_CXI_DEFAULT_CQ_SIZE=131072   # for all ranks; else FI_CXI_RX_MATCH_MODE=software, "
         "or fewer "
         "messages that are on their way at a time: wait for some of the requests before the next ones",
         proves_not="that it hangs for ever: MPI tries again",
-        sample="PE 0: MPICH WARNING: OFI is failing to make progress on posting a receive. MPICH "
-        "suspects a hang due "
-        "to completion queue exhaustion.",
+        sample="PE 0: MPICH WARNING: OFI is failing to make progress on posting a receive. MPICH suspects "
+        "a hang due to completion queue exhaustion.",
         source="its wording from the source of Cray MPICH 8.1, as users report it",
     ),
     KnownMessage(
         key="handle_wc] from ",
-        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255}) error\s+polling [LH]\s?P "
-        r"CQ with status "
-        r"(?P<why>(?:RETRY EXCEEDED|RECEIVER NOT READY|TRANSPORT RETRY|WORK REQUEST FLUSHED)[A-Z "
-        r"]{0,40}?) ?status number",
+        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255})"
+        r" error\s+polling [LH]\s?P CQ with status (?P<why>(?:RETRY EXCEEDED|RECEIVER NOT READY"
+        r"|TRANSPORT RETRY|WORK REQUEST FLUSHED)[A-Z ]{0,40}?) ?status number",
         rule="NET006",
         says="the InfiniBand link from {here} to {there} lost messages ({why}): Open MPI sent again and "
-        "again, "
-        "without an answer",
-        fix="on {here} and {there}: ibstat; perfquery -x; iblinkinfo | grep -i {there}   # errors, a "
-        "slow link, a "
-        "port that flaps? Did the process on {there} end before? UCX retries better: mpirun --mca pml "
-        "ucx --mca "
-        "btl ^openib",
+        "again, without an answer",
+        fix="on {here} and {there}: ibstat; perfquery -x; iblinkinfo | grep -i {there}   # errors, a slow "
+        "link, a port that flaps? Did the process on {there} end before? UCX retries better: mpirun "
+        "--mca pml ucx --mca btl ^openib",
         proves_not="which end or which switch between them it is: note whether one host is in all such "
         "messages",
         explains=("EXIT001", "EXIT003", "LOG012", "LOG011"),
@@ -319,9 +309,8 @@ TRANSPORT_MESSAGES = (
     ),
     KnownMessage(
         key="handle_wc] from ",
-        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255}) error\s+polling [LH]\s?P "
-        r"CQ with status "
-        r"(?P<why>(?:REMOTE|LOCAL)[A-Z ]{1,40}?) ?status number",
+        pattern=r"handle_wc\] from (?P<here>\S{1,255}) to: (?P<there>\S{1,255})"
+        r" error\s+polling [LH]\s?P CQ with status (?P<why>(?:REMOTE|LOCAL)[A-Z ]{1,40}?) ?status number",
         rule="LOG013",
         says="the adapter refused what Open MPI's openib sent from {here} to {there} ({why})",
         fix="mpirun --mca pml ucx --mca osc ucx --mca btl ^openib   # openib is no longer kept, and "
@@ -330,9 +319,8 @@ TRANSPORT_MESSAGES = (
         proves_not="that the hardware is sound: ibstat and perfquery -x on {here} show its errors",
         explains=("EXIT001", "EXIT003", "LOG012", "LOG011"),
         sample="[[27217,0],12][btl_openib_component.c:3556:handle_wc] from node-a to: node-a error "
-        "polling LP CQ "
-        "with status REMOTE ACCESS ERROR status number 10 for wr_id 19059c8 opcode 4  vendor error 136 "
-        "qp_idx 3",
+        "polling LP CQ with status REMOTE ACCESS ERROR status number 10 for wr_id 19059c8 opcode 4  "
+        "vendor error 136 qp_idx 3",
         source="its wording from the source of Open MPI 1.4 to 4.1 (btl_openib_component.c)",
     ),
     KnownMessage(

@@ -14,17 +14,15 @@ _REASONS = (
         r"|Memory required by task is not available|CPU count (?:per node can not be|specification)"
         r"|Requested nodes are busy|Invalid (?:generic resource|Trackable RESource)"
         r"|(?:Node|Task) count specification invalid|Requested nodes not in this partition",
-        "compare what srun asks for (-n, -N, -w, -c, --mem, --gres) with what the job has: scontrol show job "
-        "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less; "
-        "for a "
-        "new job, with what the nodes have: sinfo -N -o '%N %c %m %G %P'",
+        "compare what srun asks for (-n, -N, -w, -c, --mem, --gres) with what the job has: scontrol show "
+        "job $SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for "
+        "less; for a new job, with what the nodes have: sinfo -N -o '%N %c %m %G %P'",
     ),
     (
         r"Socket timed out on send/recv|Unable to contact slurm controller|Zero Bytes were transmitted"
         r"|Rate limit exceeded|Communication connection failure",
-        "scontrol ping; sdiag | head -20   # does Slurm's controller answer? It is down or too busy: "
-        "try again "
-        "later, with one job array in place of many calls; then tell who runs the cluster",
+        "scontrol ping; sdiag | head -20   # does Slurm's controller answer? It is down or too busy: try "
+        "again later, with one job array in place of many calls; then tell who runs the cluster",
     ),
     (
         r"Invalid (?:account|partition|qos|wckey|feature)|User's group not permitted|violates accounting/QOS"
@@ -48,8 +46,7 @@ _REASONS = (
         r"[Nn]ode not available|Required partition not available|Partition in DOWN state"
         r"|Nodes required for job are|partition configuration not available now",
         "sinfo -R; sinfo -s   # which nodes are down or drained, and why? Take others (-w, --exclude, "
-        "-p), or "
-        "wait",
+        "-p), or wait",
     ),
     (
         r"MPI (?:plugin|type)|mpi/\w+|couldn't find[^\n]{0,20} plugin",

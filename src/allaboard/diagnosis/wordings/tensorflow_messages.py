@@ -117,10 +117,9 @@ MESSAGES = (
         fix="read the log of {job} {task}'s first process: why it ended; see that no other runs: "
         "ps -eo pid,lstart,args | grep python; then restart all of them together",
         proves_not="which of the two it was: the receiver knows that the process is another, not why",
-        sample="AbortedError: RecvTensor expects a different device incarnation: 11 vs. 12. Your worker job "
-        '("/job:worker/replica:0/task:1") was probably restarted. Check your worker job for the reason why '
-        "it "
-        "was restarted.",
+        sample="AbortedError: RecvTensor expects a different device incarnation: 11 vs. 12. Your worker "
+        'job ("/job:worker/replica:0/task:1") was probably restarted. Check your worker job for the '
+        "reason why it was restarted.",
         source="its wording from the source of TensorFlow: the task is in the message since 1.13, and in the "
         "operation's send_device before",
     ),
@@ -128,8 +127,7 @@ MESSAGES = (
         "From /job:",
         r"From " + TASK + r":\s+[^\n]*(?:handle is not found|just restarted)",
         "AbortedError: From /job:ps/replica:0/task:0:\nSession handle is not found: f8368e3b7d417955. "
-        "Possibly "
-        'this worker ("/job:localhost/replica:0/task:0") just restarted.',
+        'Possibly this worker ("/job:localhost/replica:0/task:0") just restarted.',
     ),
     _restarted_in_session(
         "andle is not found: ",
@@ -137,8 +135,7 @@ MESSAGES = (
         + TASK
         + r"\"?\) just restarted",
         "AbortedError: Session handle is not found: f8368e3b7d417955. Possibly this worker "
-        '("/job:ps/replica:0/'
-        'task:0") just restarted.',
+        '("/job:ps/replica:0/task:0") just restarted.',
     ),
     KnownMessage(
         key="joining a group with size",

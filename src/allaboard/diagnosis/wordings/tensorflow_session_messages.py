@@ -39,9 +39,8 @@ GAVE_UP = KnownMessage(
 )
 LOST = KnownMessage(
     key="may be due to a preemption ",
-    pattern=r"An error was raised[^\n]{0,80}may be due to a preemption (?:in|of) a connected "
-    r"worker[^\n]{0,500}?"
-    r"Error: (?P<why>[^\n]{1,120})",
+    pattern=r"An error was raised[^\n]{0,80}may be due to a preemption (?:in"
+    r"|of) a connected worker[^\n]{0,500}?Error: (?P<why>[^\n]{1,120})",
     rule="EXIT005",
     says="the session lost a parameter server or another worker again and again, before it trained ({why})",
     fix="read the logs of the parameter servers (ps) first, on their hosts dmesg -T | grep -i kill, of pods "
@@ -55,10 +54,9 @@ LOST = KnownMessage(
 )
 STORAGE = KnownMessage(
     key=" retry attempts failed. The last failure: ",
-    pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+):\s{1,400})?All "
-    r"(?P<count>\d{1,4}) retry "
-    r"attempts failed\. The last failure: (?P<why>[^\n]{1,120}?\d{3}\b|[^\n]{1,120})"
-    r"(?:.{0,600}?(?P<path>(?:gs|s3|hdfs)://\S{1,300}))?",
+    pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+"
+    r"):\s{1,400})?All (?P<count>\d{1,4}) retry attempts failed\. The last failure: "
+    r"(?P<why>[^\n]{1,120}?\d{3}\b|[^\n]{1,120})(?:.{0,600}?(?P<path>(?:gs|s3|hdfs)://\S{1,300}))?",
     rule="LOG013",
     says="the storage failed, {count} attempts at a write or a read: {why} {path}",
     fix="the storage service, not the job: its status page and quotas (gsutil ls -l of that path); fewer and "

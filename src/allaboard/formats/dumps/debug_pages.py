@@ -17,9 +17,8 @@ FRONTEND_MARK, WORKER_MARK = "Torch Distributed Debug Server", "torch.distribute
 MAX_RANKS = 100_000
 """Ranks of one page."""
 _ANSWER = re.compile(
-    r"<h2>Rank (?P<rank>\d{1,7}): (?P<address>[^<\n]*)</h2>\s*"
-    r"(?:<p>Failed to fetch: status=(?P<status>\d+)</p>\s*)?<pre>(?P<text>.*?)</pre>"
-    r"(?=\s*(?:<h2>Rank \d|</section>|\Z))",
+    r"<h2>Rank (?P<rank>\d{1,7}): (?P<address>[^<\n]*)</h2>\s*(?:<p>Failed to fetch: "
+    r"status=(?P<status>\d+)</p>\s*)?<pre>(?P<text>.*?)</pre>(?=\s*(?:<h2>Rank \d|</section>|\Z))",
     re.DOTALL,
 )
 

@@ -17,9 +17,8 @@ INSTALLATION_MISTAKES = (
     KnownMistake(
         pattern=r"Placement is invalid because rank must be less than world size",
         cause="the placement names more ranks than processes were started",
-        fix="python3 -m oneflow.distributed.launch --nproc_per_node=N SCRIPT   # as many processes as "
-        "the placement "
-        "has ranks; or a placement of the ranks that there are",
+        fix="python3 -m oneflow.distributed.launch --nproc_per_node=N SCRIPT   # as many processes as the "
+        "placement has ranks; or a placement of the ranks that there are",
         sample="Error: Placement is invalid because rank must be less than world size!",
         near_miss="Placement is invalid because its type is not known",
         source="OneFlow 0.7 to 0.9 (core/job/placement)",
@@ -47,9 +46,8 @@ INSTALLATION_MISTAKES = (
         source="Horovod 0.20 to 0.28 (runner/elastic/driver.py)",
     ),
     KnownMistake(
-        pattern=r"MPI_ERR_RANK: invalid rank|Invalid rank has value (?P<rank>-?\d+) but must be "
-        r"nonnegative and "
-        r"less than (?P<size>\d+)",
+        pattern=r"MPI_ERR_RANK: invalid rank|Invalid rank has value (?P<rank>-?\d+)"
+        r" but must be nonnegative and less than (?P<size>\d+)",
         cause="it sends to a rank that its communicator does not have; if each process counts itself as the "
         "only one, mpirun is of another MPI than mpi4py",
         fix="mpirun --version; python -c 'import mpi4py; print(mpi4py.get_config())'; mpirun -np 2 python -c "
@@ -153,9 +151,8 @@ INSTALLATION_MISTAKES = (
         source="DeepSpeed 0.3 to 0.17",
     ),
     KnownMistake(
-        pattern=r"No available memory for the cache blocks|larger than the maximum number of "
-        r"tokens that can be "
-        r"stored in KV cache|is larger than the available KV cache memory",
+        pattern=r"No available memory for the cache blocks|larger than the maximum number of tokens that "
+        r"can be stored in KV cache|is larger than the available KV cache memory",
         cause="the model leaves too little GPU memory for the KV cache",
         fix="a smaller --max-model-len, a higher --gpu-memory-utilization, more GPUs "
         "(--tensor-parallel-size); nvidia-smi   # does another process hold memory?",
@@ -169,9 +166,8 @@ INSTALLATION_MISTAKES = (
         cause="the processes of vLLM's engine were not ready in time: they still loaded the weights, or "
         "one of them hangs",
         fix="export VLLM_ENGINE_READY_TIMEOUT_S=1800   # weights on a slow or shared disk need longer; "
-        "else read "
-        "what the (EngineCore) and (Worker) processes wrote last; while it waits, on that host: allaboard "
-        "diagnose",
+        "else read what the (EngineCore) and (Worker) processes wrote last; while it waits, on that "
+        "host: allaboard diagnose",
         sample="Timed out waiting for engine core processes to start. This is often caused by slow weight "
         "loading for large models. Waited 600s",
         near_miss="Waiting for 1 local, 0 remote core engine proc(s) to start.",
@@ -183,8 +179,7 @@ INSTALLATION_MISTAKES = (
         r"|Session name \S{1,120} does not match persisted value|Can't find a `node_ip_address\.json`"
         r"|Could not (?:read|find) '\w+' from GCS",
         cause="Ray could not start its own servers on this host (gcs_server, raylet), or does not reach "
-        "those "
-        "of the head node",
+        "those of the head node",
         fix="ray stop --force; tail -n 40 /tmp/ray/session_latest/logs/{{gcs_server,raylet}}.{{out,err}}; "
         "df -h /tmp /dev/shm; ulimit -n -u   # then ray start --head anew; on other hosts ray status "
         "--address HEAD:6379: the same version of Ray, and no old session",
@@ -253,8 +248,7 @@ INSTALLATION_MISTAKES = (
         cause="the ranks share one cache of compiled kernels, and one removed or replaced what another was "
         "using: {what}",
         fix="give each rank, or at least each host, a cache of its own on a local disk, before torch is "
-        "imported: "
-        "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor_$RANK TRITON_CACHE_DIR=/tmp/triton_$RANK",
+        "imported: TORCHINDUCTOR_CACHE_DIR=/tmp/inductor_$RANK TRITON_CACHE_DIR=/tmp/triton_$RANK",
         sample="[Errno 2] No such file or directory: "
         "'/tmp/torchinductor_u/triton/4/5eba80/triton_.cubin.tmp.pid_93828_100098'",
         near_miss="[Errno 2] No such file or directory: '/data/triton.json'",
@@ -286,8 +280,7 @@ INSTALLATION_MISTAKES = (
         pattern=r"peer mapping resources exhausted|CUDA_ERROR_TOO_MANY_PEERS",
         cause="CUDA maps the memory of a GPU to at most eight other GPUs, and more are visible here",
         fix="show each process no more than eight GPUs (CUDA_VISIBLE_DEVICES), or exchange without peer "
-        "access: "
-        "NCCL_P2P_DISABLE=1; nvidia-smi topo -p2p r   # which pairs have it?",
+        "access: NCCL_P2P_DISABLE=1; nvidia-smi topo -p2p r   # which pairs have it?",
         sample="CUDA error: peer mapping resources exhausted",
         near_miss="CUDA error: peer access is already enabled",
         source="CUDA 9 to 13 (cudaErrorTooManyPeers)",
@@ -356,9 +349,8 @@ INSTALLATION_MISTAKES = (
         source="vLLM 0.2 to 0.11 (executor/ray_utils.py), verl 0.1 to 0.5 (single_controller)",
     ),
     KnownMistake(
-        pattern=r"The actor died (?:unexpectedly before finishing|because of an error raised "
-        r"in)|The actor is dead because "
-        r"its (?:worker process|node) has died",
+        pattern=r"The actor died (?:unexpectedly before finishing|because of an error raised in)"
+        r"|The actor is dead because its (?:worker process|node) has died",
         cause="a worker process of Ray died below it",
         fix="ray logs raylet.out -ip NODE_IP; on that node: dmesg -T | grep -iE 'killed process|oom'; in "
         "Kubernetes kubectl describe pod POD   # OOMKilled?",

@@ -39,8 +39,7 @@ TENSORFLOW_MISTAKES = (
         pattern=r"in OCDBT database at .{1,400}?process_(?P<process>\d{1,6})/?\"?: Configuration "
         r"mismatch on uuid",
         cause="another process writes the same part of the checkpoint: each takes itself for process "
-        "{process}, as "
-        "where they have not met in jax.distributed.initialize",
+        "{process}, as where they have not met in jax.distributed.initialize",
         fix="print(jax.process_index(), jax.process_count())   # in each process, after "
         "jax.distributed.initialize(): numbers of their own, and the same count; else start them by a "
         "launcher that JAX knows, or give coordinator_address=, num_processes=, process_id=",
@@ -129,10 +128,9 @@ TENSORFLOW_MISTAKES = (
         source="PyTorch/XLA 1.5 to 1.13 (distributed/cluster.py)",
     ),
     KnownMistake(
-        pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+):\s+)?"
-        r"(?P<path>[^\s;:]{0,300}(?:_temp(?:_\w{1,64})?/part-\d|\.ckpt-\d+[._]|/variables_temp)[^"
-        r"\s;]{0,200}); "
-        r"No such file or directory",
+        pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+"
+        r"):\s+)?(?P<path>[^\s;:]{0,300}(?:_temp(?:_\w{1,64})?/part-\d|\.ckpt-\d+[._]"
+        r"|/variables_temp)[^\s;]{0,200}); No such file or directory",
         cause="each task writes its own part of a checkpoint, and the folder of {path} is not there: the "
         "tasks do not share one folder {job} {task}",
         fix=_SHARED,
@@ -172,10 +170,9 @@ TENSORFLOW_MISTAKES = (
         source="TensorFlow 2.2 to 2.21 (slurm_cluster_resolver.py)",
     ),
     KnownMistake(
-        pattern=r"(?:Op type not registered '(?P<op>[^'\n]{1,80})'|'(?P<function>[^'\n]{1,80})' is "
-        r"neither a type "
-        r"of a primitive operation nor a name of a function registered) in binary running on "
-        r"(?P<host>[\w.-]{1,255}?)\.?(?:\s|$)",
+        pattern=r"(?:Op type not registered '(?P<op>[^'\n]{1,80})'|'(?P<function>[^'\n]{1,80})"
+        r"' is neither a type of a primitive operation nor a name of a function registered)"
+        r" in binary running on (?P<host>[\w.-]{1,255}?)\.?(?:\s|$)",
         cause="the program on {host} does not know {op}{function}: the client and the server (a TPU's, or "
         "another task's) run different versions of TensorFlow, or it did not import what has the operation",
         fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # here and on {host}: install the "
@@ -247,9 +244,8 @@ TENSORFLOW_MISTAKES = (
         source="Keras 3.0 to 3.15",
     ),
     KnownMistake(
-        pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+) "
-        r"file\(s\), which "
-        r"is not enough for the required (?P<workers>\d+)",
+        pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+)"
+        r" file\(s\), which is not enough for the required (?P<workers>\d+)",
         cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker files of "
         "its own",
         fix=_AUTOSHARD_FIX,
@@ -271,9 +267,8 @@ TENSORFLOW_MISTAKES = (
         source="TensorFlow 2.0 to 2.21",
     ),
     KnownMistake(
-        pattern=r"Found an unshardable source dataset|Unable to shard this input\. You may need to "
-        r"wrap the "
-        r"inputs to your reader",
+        pattern=r"Found an unshardable source dataset|Unable to shard this input\. You may need to wrap "
+        r"the inputs to your reader",
         cause="tf.data cannot give each worker files of its own, since the dataset does not begin with a "
         "list of files",
         fix=_AUTOSHARD_FIX,

@@ -45,8 +45,7 @@ TORCH_MISTAKES = (
         pattern=r"mesh_service\.cc:\d+ ?: Check failed: impl_->channel->WaitForConnected",
         raised_in=r"/xla_model\.py (?:rendezvous|mesh_reduce)|_xla_rendezvous",
         cause="no process of the job serves the mesh where this one asks for it: the processes that "
-        "xmp.spawn "
-        "started have ended, or the parent asks, which is none of them",
+        "xmp.spawn started have ended, or the parent asks, which is none of them",
         fix="call xm.rendezvous and xm.mesh_reduce only within the function that xmp.spawn runs, in all "
         "of its "
         "processes   # not after spawn has returned; else read the log of process 0: did it end first?",
@@ -100,9 +99,8 @@ TORCH_MISTAKES = (
         source="PyTorch 1.9 to 2.13",
     ),
     KnownMistake(
-        pattern=r"DDP expects same model across all ranks, but Rank (?P<one>\d+) has (?P<many>\d+) "
-        r"params, while "
-        r"rank (?P<two>\d+) has inconsistent (?P<few>\d+) params",
+        pattern=r"DDP expects same model across all ranks, but Rank (?P<one>\d+) has (?P<many>\d+)"
+        r" params, while rank (?P<two>\d+) has inconsistent (?P<few>\d+) params",
         cause="rank {one} has a model of {many} parameters, and rank {two} one of {few}",
         fix="build the same model on every rank: what differs there (a branch on the rank, a config, a "
         "checkpoint or a version of the code on one host)? Where one has 0, it may have failed first: read "
@@ -312,8 +310,7 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"DistributedDataParallel device_ids and output_device arguments only work with "
-        r"single-device"
-        r".{0,120}?but got device_ids (?P<ids>\[[^\]]{0,60}\])",
+        r"single-device.{0,120}?but got device_ids (?P<ids>\[[^\]]{0,60}\])",
         cause="DDP was given device_ids {ids}, and the model is not on that one GPU",
         fix="model.to(local_rank) before DDP(model, device_ids=[local_rank]); on CPUs, or with a model that "
         "spans GPUs (device_map='auto'), no device_ids",
@@ -365,9 +362,8 @@ TORCH_MISTAKES = (
         source="PyTorch 2.1 to 2.13",
     ),
     KnownMistake(
-        pattern=r"SyncBatchNorm (?:expected input tensor to be on (?:GPU|CUDA)|layers only work "
-        r"with (?:GPU|"
-        r"CUDA) modules)",
+        pattern=r"SyncBatchNorm (?:expected input tensor to be on (?:GPU|CUDA)"
+        r"|layers only work with (?:GPU|CUDA) modules)",
         cause="the model has SyncBatchNorm, and its input is on the CPU: this layer works on GPUs only",
         fix="model.to(local_rank), and the batch too; on CPUs leave convert_sync_batchnorm out",
         sample="SyncBatchNorm expected input tensor to be on GPU",
@@ -386,9 +382,8 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"(?P<what>(?:Check batch related parameters\. )?train_batch_size is not equal to "
-        r"micro_batch_per_gpu \* gradient_acc_step \* world_size (?P<have>\d+) != (?P<micro>\d+) \* "
-        r"(?P<acc>\d+) \* "
-        r"(?P<size>\d+))",
+        r"micro_batch_per_gpu \* gradient_acc_step \* world_size (?P<have>\d+) != (?P<micro>\d+)"
+        r" \* (?P<acc>\d+) \* (?P<size>\d+))",
         cause="the batch sizes of DeepSpeed's configuration do not fit the {size} processes: {have} is not "
         "{micro} x {acc} x {size}",
         fix="let train_batch_size be micro batch x gradient accumulation x world size ('auto' with the "
@@ -404,9 +399,8 @@ TORCH_MISTAKES = (
         r"norm[^\n]{0,120})",
         cause="its own gradients were not finite before any communication: {what}",
         fix="look at the batch of that step on that rank: a lower learning rate, the checkpoint before, "
-        "--no-check-for-nan-in-loss-and-grad for one run shows whether it passes; if it is always the same "
-        "GPU, "
-        "run without that node",
+        "--no-check-for-nan-in-loss-and-grad for one run shows whether it passes; if it is always the "
+        "same GPU, run without that node",
         sample="Rank 3: found NaN in local grad norm in backward pass before data-parallel communication "
         "collective. Device: 3, node: n7",
         near_miss="found NaN in the validation loss",
@@ -416,9 +410,8 @@ TORCH_MISTAKES = (
         pattern=rf"(?i:(?P<what>[^\n]{{0,120}}\bbut (?:the |got )?(?:{_SIZES})(?: is| was|:)? ?=? "
         rf"?\d[^\n]{{0,60}}))",
         cause="it was started with another number of processes than it is made for: {what}",
-        fix="start as many as the message asks for (--nproc-per-node, --nnodes), or convert the checkpoint "
-        "or "
-        "the configuration to the number that there is",
+        fix="start as many as the message asks for (--nproc-per-node, --nnodes), or convert the "
+        "checkpoint or the configuration to the number that there is",
         sample="Loading a checkpoint for MP=1 but world size is 4",
         near_miss="the queue holds 4 batches, but the world map is 8 tiles wide",
         source="llama 1 to 3 (generation.py), and checks of the same form",
@@ -492,9 +485,8 @@ TORCH_MISTAKES = (
         source="Megatron-LM, DeepSpeed, vLLM and SGLang of 2020 to 2026",
     ),
     KnownMistake(
-        pattern=r"disagreement between rank0 and rank(?P<rank>\d+): rank0: (?P<one>\[[^\]]{0,80}\]), "
-        r"rank\d+: "
-        r"(?P<two>\[[^\]]{0,80}\])",
+        pattern=r"disagreement between rank0 and rank(?P<rank>\d+): rank0: (?P<one>\[[^\]]{0,80}\])"
+        r", rank\d+: (?P<two>\[[^\]]{0,80}\])",
         cause="ranks 0 and {rank} need different parameters of a ZeRO-3 model at the same time: they do not "
         "run the same layers in the same order",
         fix="let every rank run the same forward, as often, in the same order: no branch on rank or data in "

@@ -25,10 +25,9 @@ _UNEXPLAINED_END_FIX = (
     "dmesg -T | grep -iE 'killed process|segfault'; python -X faulthandler shows where it crashes"
 )
 _ALL_START_FIX = (
-    "all ranks have come, so the way between them is next: echo $NCCL_SOCKET_IFNAME; ip -br address  "
-    " # on each "
-    "host; every rank must reach every other on all ports above 1024; while it hangs: py-spy dump "
-    "--native --pid PID"
+    "all ranks have come, so the way between them is next: echo $NCCL_SOCKET_IFNAME; ip -br address   # "
+    "on each host; every rank must reach every other on all ports above 1024; while it hangs: py-spy "
+    "dump --native --pid PID"
 )
 
 
@@ -79,11 +78,9 @@ def _starting(message: Heard, log_count: int) -> Heard:
         return msgspec.structs.replace(
             message,
             says=f"{names} {_have(message.silent)} not come to the start of an NCCL communicator, in "
-            f"which {waiting} "
-            f"{'wait' if len(message.speakers) > 1 else 'waits'} when the logs end",
-            fix=f"{names}: what does it do instead of its first collective? its log, or, while the "
-            f"job hangs, "
-            "py-spy dump --pid PID",
+            f"which {waiting} {'wait' if len(message.speakers) > 1 else 'waits'} when the logs end",
+            fix=f"{names}: what does it do instead of its first collective? its log, or, while the job "
+            "hangs, py-spy dump --pid PID",
         )
     ranks = {s.rank for s in message.speakers}
     return (
