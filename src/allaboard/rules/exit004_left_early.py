@@ -24,6 +24,7 @@ from allaboard.analysis.collectives.rank_conditional_advice import (
 )
 from allaboard.analysis.failures.failure_causality import ended_at
 from allaboard.analysis.member_names import conjugate_verb, name_members
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -107,9 +108,7 @@ RULE = Rule(
     needs=("exit",),
     fires_on={
         "the others wait in a collective for the worker that has exited": (
-            stalled_job(
-                waiting_member(0), ended_member(1, ended_at=90.5, code=0), waiting_member(2)
-            ),
+            example_awaited(ended_member(1, ended_at=90.5, code=0)),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
         "two workers wait in a collective that the exited worker did not call": (

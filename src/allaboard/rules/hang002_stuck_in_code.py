@@ -24,6 +24,7 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_clause
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
@@ -154,85 +155,54 @@ RULE = Rule(
             "its standard output while the others wait for it",
         ),
         "a worker in an endless loop at full CPU": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0)),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "an idle child process, awaited by a program that is installed as a package": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(
                     1,
                     stack=msgspec.structs.replace(sample_stack(_WAIT), children=((4711, "unzip"),)),
                 ),
-                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 1 is stuck at subprocess.py:1264 in wait waiting for its child process 4711 (unzip) "
             "while the others wait for it",
         ),
         "`compute_metrics` has been computing for more than a minute": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),
-                waiting_member(2),
-                progress_at=30.0,
+            example_awaited(
+                sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0), progress_at=30.0
             ),
             "worker 1 stays at train.py:33 in compute_metrics with its CPU busy while the others wait for it",
         ),
         "a worker is idle, without any CPU, in `compute_metrics`": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_METRIC, USER)),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_METRIC, USER))),
             "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
         "an endless loop in a job whose steps cannot be counted": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=40),
-                waiting_member(2),
+            example_awaited(
+                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=40)
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "a worker waits for a key of a store that nobody has set": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_KEY),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=_KEY)),
             "worker 1 is stuck at train.py:33 in wait_for_eval waiting for a key of the store at "
             "127.0.0.1:29500 that nobody has set while the others wait for it",
         ),
         "an endless loop that gets little CPU": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=0.13, os_state="R"),
-                waiting_member(2),
+            example_awaited(
+                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=0.13, os_state="R")
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "a worker has waited for more than a minute for an idle child process": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_CHILD),
-                waiting_member(2),
-                progress_at=30.0,
-            ),
+            example_awaited(sample_member(1, stack=_CHILD), progress_at=30.0),
             "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip data.zip) "
             "while the others wait for it",
         ),
         "a worker has waited for more than a minute in `os.system`": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SYSTEM)),
-                waiting_member(2),
-                progress_at=30.0,
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_SYSTEM)), progress_at=30.0),
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
@@ -253,60 +223,42 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a worker has been in its evaluation for 10 seconds": stalled_job(
-            waiting_member(0),
+        "a worker has been in its evaluation for 10 seconds": example_awaited(
             sample_member(
                 1, stack=sample_stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")
-            ),
-            waiting_member(2),
+            )
         ),
-        "`compute_metrics` has been computing for less than a minute": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),
-            waiting_member(2),
-            progress_at=50.0,
+        "`compute_metrics` has been computing for less than a minute": example_awaited(
+            sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0), progress_at=50.0
         ),
-        "the child process for which a worker waits uses the CPU": stalled_job(
-            waiting_member(0), sample_member(1, stack=_CHILD, cpu=0.9), waiting_member(2)
+        "the child process for which a worker waits uses the CPU": example_awaited(
+            sample_member(1, stack=_CHILD, cpu=0.9)
         ),
         "a generator that feeds a `tf.function` still makes a batch now and then": stalled_job(
             sample_member(0, stack=sample_stack(_FUNCTION, USER), op=_IN_FUNCTION),
             sample_member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
         ),
-        "a worker has waited for an idle child process for less than a minute": stalled_job(
-            waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=50.0
+        "a worker has waited for an idle child process for less than a minute": example_awaited(
+            sample_member(1, stack=_CHILD), progress_at=50.0
         ),
-        "the child process for which a worker waits uploads data": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=_CHILD, traffic=3e5),
-            waiting_member(2),
-            progress_at=30.0,
+        "the child process for which a worker waits uploads data": example_awaited(
+            sample_member(1, stack=_CHILD, traffic=3e5), progress_at=30.0
         ),
-        "a worker that downloads data in its own code": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_SPIN, USER), traffic=4e4),
-            waiting_member(2),
+        "a worker that downloads data in its own code": example_awaited(
+            sample_member(1, stack=sample_stack(_SPIN, USER), traffic=4e4)
         ),
-        "a worker in uninterruptible sleep in the kernel (state D)": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_SYSTEM), os_state="D"),
-            waiting_member(2),
+        "a worker in uninterruptible sleep in the kernel (state D)": example_awaited(
+            sample_member(1, stack=sample_stack(_SYSTEM), os_state="D")
         ),
-        "a worker has been preparing its first step for less than a minute": stalled_job(
-            waiting_member(0),
+        "a worker has been preparing its first step for less than a minute": example_awaited(
             sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
-            waiting_member(2),
             progress_at=50.0,
         ),
-        "a loop of which only four stack samples were taken": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_SPIN, USER, samples=4), cpu=1.0),
-            waiting_member(2),
+        "a loop of which only four stack samples were taken": example_awaited(
+            sample_member(1, stack=sample_stack(_SPIN, USER, samples=4), cpu=1.0)
         ),
-        "a worker whose stack changes from sample to sample": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_SPIN, USER, moving=True), cpu=1.0),
-            waiting_member(2),
+        "a worker whose stack changes from sample to sample": example_awaited(
+            sample_member(1, stack=sample_stack(_SPIN, USER, moving=True), cpu=1.0)
         ),
         "a worker whose parameter server has died closes its session": stalled_job(
             _IN_RUN,
@@ -326,11 +278,11 @@ RULE = Rule(
         "an idle worker of an asynchronous job, for which the others do not wait": stalled_job(
             _IN_RUN, ps_member("worker", 1, stack=sample_stack(USER)), ps_member("ps", 0)
         ),
-        "a worker closes its TensorFlow session, whose server is on another host": stalled_job(
-            waiting_member(0), sample_member(1, stack=sample_stack(_CLOSE, USER)), waiting_member(2)
+        "a worker closes its TensorFlow session, whose server is on another host": example_awaited(
+            sample_member(1, stack=sample_stack(_CLOSE, USER))
         ),
-        "all workers are in the same collective": stalled_job(
-            waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
+        "all workers are in the same collective": example_awaited(
+            sample_member(1, stack=sample_stack(REDUCE, USER))
         ),
     },
     passes=True,

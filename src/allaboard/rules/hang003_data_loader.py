@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import (
     describe_stopped_children,
@@ -176,20 +177,16 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a DataLoader delivers no batch, and the others wait in a collective": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_POLL, _NEXT, USER)),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_POLL, _NEXT, USER))),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
         "a process of the DataLoader stands in the user's code": (
-            stalled_job(waiting_member(0), sample_member(1, stack=_LOADING), waiting_member(2)),
+            example_awaited(sample_member(1, stack=_LOADING)),
             "worker 1 waits for data at train.py:41 in train, and its loader process 4711 stands at "
             "data.py:9 in read; the others wait for it",
         ),
         "a process of the DataLoader is stopped, and the other workers wait": (
-            stalled_job(waiting_member(0), sample_member(1, stack=_HALTED), waiting_member(2)),
+            example_awaited(sample_member(1, stack=_HALTED)),
             "worker 1 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
             "Ctrl-Z); the others wait for it",
         ),
@@ -211,10 +208,8 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a DataLoader whose processes use the CPU": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_POLL, _NEXT, USER), cpu=0.9),
-            waiting_member(2),
+        "a DataLoader whose processes use the CPU": example_awaited(
+            sample_member(1, stack=sample_stack(_POLL, _NEXT, USER), cpu=0.9)
         ),
         "a generator fills a buffer of `tf.data`, and sleeps between its batches": stalled_job(
             waiting_member(0),

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, name_members
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.lock_polls import find_lock_wait
@@ -180,30 +181,24 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a process outside the job holds the lock, as the kernel shows": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(1, stack=sample_stack(_LINE)),
-                waiting_member(2),
                 lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
         "another worker holds the lock while it waits in a collective": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(1, stack=sample_stack(_LINE)),
-                waiting_member(2),
                 lock_waits=(LockWait(101, (100,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock, held by worker 0, at train.py:20 in "
             "cached; the holder and the others wait for it",
         ),
         "a worker waits for a lock that it holds itself through another descriptor": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(1, stack=sample_stack(_LINE)),
-                waiting_member(2),
                 lock_waits=(LockWait(101, (101,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
@@ -220,20 +215,16 @@ RULE = Rule(
             "the others wait for it",
         ),
         "the worker that waits for the lock runs on another host": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(1, stack=sample_stack(_LINE), key=_ELSEWHERE),
-                waiting_member(2),
                 lock_waits=(LockWait(_ELSEWHERE, (77,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
         "a worker asks a database again and again that another one has locked": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(1, stack=sample_stack(_INSERT)),
-                waiting_member(2),
                 lock_waits=(LockWait(101, (100,), "/tmp/runs.db", polls=True, has_open=True),),
             ),
             "worker 1 waits for the file lock /tmp/runs.db, held by worker 0, at train.py:20 in record; the "
@@ -241,28 +232,19 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a worker is stuck elsewhere, and another one has locked a file that it has open": stalled_job(
-            waiting_member(0),
+        "a worker is stuck elsewhere, and another one has locked a file that it has open": example_awaited(
             sample_member(1, stack=sample_stack(USER)),
-            waiting_member(2),
             lock_waits=(LockWait(101, (100,), "/tmp/runs.db", polls=True, has_open=True),),
         ),
-        "a worker is stuck in a call of a database, and another one has locked another file": stalled_job(
-            waiting_member(0),
+        "a worker is stuck in a call of a database, and another one has locked another file": example_awaited(
             sample_member(1, stack=sample_stack(_INSERT)),
-            waiting_member(2),
             lock_waits=(LockWait(101, (100,), "/tmp/cache.lock", polls=True),),
         ),
-        "a process outside the job waits for a lock": stalled_job(
-            waiting_member(0),
-            waiting_member(1),
-            waiting_member(2),
-            lock_waits=(LockWait(999, (77,), "/tmp/x"),),
+        "a process outside the job waits for a lock": example_awaited(
+            waiting_member(1), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
         ),
-        "a process on this host waits for a lock, and has the pid of a worker on another host": stalled_job(
-            waiting_member(0),
+        "a process on this host waits for a lock, and has the pid of a worker on another host": example_awaited(
             sample_member(1, stack=sample_stack(USER), key=_ELSEWHERE),
-            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),
         "the worker that holds the lock is computing, and will release it": stalled_job(
@@ -271,23 +253,16 @@ RULE = Rule(
             sample_member(2, stack=sample_stack(USER, moving=True), cpu=0.9),
             lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
         ),
-        "a second thread of a worker waits for the lock while its main thread computes": stalled_job(
-            waiting_member(0),
+        "a second thread of a worker waits for the lock while its main thread computes": example_awaited(
             sample_member(1, stack=sample_stack(USER, moving=True), cpu=1.0),
-            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "a second thread of a worker waits for the lock during an evaluation": stalled_job(
-            waiting_member(0),
+        "a second thread of a worker waits for the lock during an evaluation": example_awaited(
             sample_member(1, stack=sample_stack(USER), spent=Spent(now="evaluation")),
-            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "a worker has waited for the lock for one second": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_LINE)),
-            waiting_member(2),
-            progress_at=99.0,
+        "a worker has waited for the lock for one second": example_awaited(
+            sample_member(1, stack=sample_stack(_LINE)), progress_at=99.0
         ),
     },
     passes=True,

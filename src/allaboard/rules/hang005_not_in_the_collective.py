@@ -31,6 +31,7 @@ from allaboard.analysis.collectives.rank_conditional_advice import rank_conditio
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.analysis.stalls.child_process import (
@@ -264,22 +265,17 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "the child process that fills a worker's queue has ended": (
-            stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
+            example_awaited(sample_member(1, stack=_CHILD_ENDED)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
             "process 4711, which might have sent it, has ended; the others wait for it",
         ),
         "a worker has waited in its event loop for a minute": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_LOOP),
-                waiting_member(2),
-                progress_at=30.0,
-            ),
+            example_awaited(sample_member(1, stack=_LOOP), progress_at=30.0),
             "worker 1 is waiting in its event loop, for an answer or for a task of its own at train.py:41 in "
             "train; the others wait for it",
         ),
         "a process of a worker's pool was lost, and the others have nothing to do": (
-            stalled_job(waiting_member(0), sample_member(1, stack=_POOL), waiting_member(2)),
+            example_awaited(sample_member(1, stack=_POOL)),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; all 2 processes "
             "of its pool wait for a task: the one that it waits for is lost; the others wait for it",
         ),
@@ -292,11 +288,7 @@ RULE = Rule(
             "worker 0 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "a worker is asleep while the others wait in a collective": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SLEEP, USER)),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_SLEEP, USER))),
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "a worker is asleep while the others wait where NumPy reads results of JAX": (
@@ -307,77 +299,50 @@ RULE = Rule(
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "a worker waits for a queue that an ended thread should have filled": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_WAIT, _QUEUE, USER), notes=_RAISED),
-                waiting_member(2),
+            example_awaited(
+                sample_member(1, stack=sample_stack(_WAIT, _QUEUE, USER), notes=_RAISED)
             ),
             "worker 1 is waiting for an item from a queue at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "a worker has waited for more than a minute for a thread that computes a little": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
-                waiting_member(2),
-                progress_at=30.0,
+            example_awaited(
+                sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08), progress_at=30.0
             ),
             "worker 1 is waiting for a condition at train.py:41 in train; the others wait for it",
         ),
         "the main thread waits for another thread, which is asleep in the training": (
-            stalled_job(
-                waiting_member(0),
+            example_awaited(
                 sample_member(
                     1,
                     stack=msgspec.structs.replace(
                         sample_stack(_WAIT, _JOIN, USER), other_thread_frames=(_SLEEP,)
                     ),
-                ),
-                waiting_member(2),
+                )
             ),
             "worker 1 is waiting for a thread to end at train.py:41 in train, and its other threads are "
             "at train.py:33 in retry; the others wait for it",
         ),
         "a worker waits for a `threading.Event` that is not set": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_WAIT, _EVENT, USER)),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_WAIT, _EVENT, USER))),
             "worker 1 is waiting for an event at train.py:41 in train; the others wait for it",
         ),
         "a worker has finished its script, and waits in its framework's shutdown": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_DOWN), step=81),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_DOWN), step=81)),
             "worker 1 has finished its script after 81 steps, but the others continue and wait for it",
         ),
         "a worker has waited for more than a minute for the answer of a service": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_ANSWER),
-                waiting_member(2),
-                progress_at=30.0,
-            ),
+            example_awaited(sample_member(1, stack=_ANSWER), progress_at=30.0),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; the others "
             "wait for it",
         ),
         "a worker waits for a future whose thread has ended with an exception": (
-            stalled_job(
-                waiting_member(0), sample_member(1, stack=_FUTURE, notes=_RAISED), waiting_member(2)
-            ),
+            example_awaited(sample_member(1, stack=_FUTURE, notes=_RAISED)),
             "worker 1 is waiting for a future's result at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "a worker has finished its script, and its stack cannot be read any more": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, phase=Phase.LEAVING, step=40),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, phase=Phase.LEAVING, step=40), progress_at=93.0),
             "worker 1 has finished its script after 40 steps, but the others continue and wait for it",
         ),
         "a checkpoint without any I/O for more than a minute": (
@@ -391,10 +356,8 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a process of a worker's pool is at work": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=msgspec.structs.replace(_POOL, idle_pool=0)),
-            waiting_member(2),
+        "a process of a worker's pool is at work": example_awaited(
+            sample_member(1, stack=msgspec.structs.replace(_POOL, idle_pool=0))
         ),
         "a worker sleeps while another waits for a file lock that no worker holds": stalled_job(
             sample_member(0, stack=sample_stack(_SLEEP, USER)),
@@ -404,8 +367,8 @@ RULE = Rule(
         "a worker that works a little and sleeps a little in turn": stalled_job(
             waiting_member(0), sample_member(1, stack=sample_stack(_SLEEP), cpu=0.07)
         ),
-        "one child process has ended, but another may still fill the queue": stalled_job(
-            waiting_member(0), sample_member(1, stack=_CHILD_LIVES), waiting_member(2)
+        "one child process has ended, but another may still fill the queue": example_awaited(
+            sample_member(1, stack=_CHILD_LIVES)
         ),
         "a child process has ended, but the worker waits for a service": stalled_job(
             waiting_member(0),
@@ -423,37 +386,27 @@ RULE = Rule(
             waiting_member(1),
             waiting_member(2),
         ),
-        "a worker that exits with an exception, which EXIT002 reports": stalled_job(
-            waiting_member(0),
+        "a worker that exits with an exception, which EXIT002 reports": example_awaited(
             sample_member(
                 1,
                 stack=sample_stack(_DOWN),
                 raised=Raised(type="KeyError", message="11", raised_at=88.0),
-            ),
-            waiting_member(2),
+            )
         ),
-        "a worker waits for its other thread, which computes on an overloaded host": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
-            waiting_member(2),
+        "a worker waits for its other thread, which computes on an overloaded host": example_awaited(
+            sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08)
         ),
-        "a worker that has been shutting down for 5 seconds": stalled_job(
-            waiting_member(0),
-            sample_member(1, phase=Phase.LEAVING),
-            waiting_member(2),
-            progress_at=95.0,
+        "a worker that has been shutting down for 5 seconds": example_awaited(
+            sample_member(1, phase=Phase.LEAVING), progress_at=95.0
         ),
-        "a service that has taken 50 seconds to answer so far": stalled_job(
-            waiting_member(0), sample_member(1, stack=_ANSWER), waiting_member(2), progress_at=50.0
+        "a service that has taken 50 seconds to answer so far": example_awaited(
+            sample_member(1, stack=_ANSWER), progress_at=50.0
         ),
-        "a thread in a worker's pool has waited for a service for 50 seconds": stalled_job(
-            waiting_member(0), sample_member(1, stack=_FUTURE), waiting_member(2), progress_at=50.0
+        "a thread in a worker's pool has waited for a service for 50 seconds": example_awaited(
+            sample_member(1, stack=_FUTURE), progress_at=50.0
         ),
-        "a worker that has kept the others waiting for 1.5 seconds": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(_SLEEP, USER)),
-            waiting_member(2),
-            progress_at=98.5,
+        "a worker that has kept the others waiting for 1.5 seconds": example_awaited(
+            sample_member(1, stack=sample_stack(_SLEEP, USER)), progress_at=98.5
         ),
     },
     passes=True,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -26,7 +27,6 @@ from allaboard.facts.samples import (
     sample_member,
     sample_stack,
     stalled_job,
-    waiting_member,
 )
 
 INPUT_SPOTS = (Spot.INPUT, Spot.DEBUGGER)
@@ -86,17 +86,11 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a worker waits in `input()`": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_ASK, USER)),
-                waiting_member(2),
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_ASK, USER))),
             "worker 1 waits for input at train.py:12 in ask; the others wait for it",
         ),
         "a worker stands at a prompt of pdb": (
-            stalled_job(
-                waiting_member(0), sample_member(1, stack=sample_stack(*_PDB)), waiting_member(2)
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(*_PDB))),
             "worker 1 is in a debugger at train.py:30 in train; the others wait for it",
         ),
     },
@@ -104,13 +98,11 @@ RULE = Rule(
         "all workers wait for input, and none of them in a collective": stalled_job(
             *(sample_member(r, stack=sample_stack(_ASK, USER)) for r in range(3))
         ),
-        "a worker in pdb that is given commands": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(*_PDB, moving=True)),
-            waiting_member(2),
+        "a worker in pdb that is given commands": example_awaited(
+            sample_member(1, stack=sample_stack(*_PDB, moving=True))
         ),
-        "all workers are in a collective": stalled_job(
-            waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
+        "all workers are in a collective": example_awaited(
+            sample_member(1, stack=sample_stack(REDUCE, USER))
         ),
     },
     retry=Retry.NEVER,

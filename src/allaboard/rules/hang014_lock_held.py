@@ -23,12 +23,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.lock_holder import find_lock_holder, find_own_lock
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member
-from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
+from allaboard.facts.samples import USER, sample_member, sample_stack
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -124,7 +125,7 @@ _CALLS = Frame("/home/u/train.py", 61, "save", "flush()")
 
 def _locked_view(*threads: Holds) -> JobView:
     sampled_stack = msgspec.structs.replace(sample_stack(_MAIN, USER), threads=threads)
-    return stalled_job(waiting_member(0), sample_member(1, stack=sampled_stack), waiting_member(2))
+    return example_awaited(sample_member(1, stack=sampled_stack))
 
 
 RULE = Rule(

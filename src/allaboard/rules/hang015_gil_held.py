@@ -28,6 +28,7 @@ from typing import Any
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.gil_contention import blocking_gil_grip, gil_holder_frame
 from allaboard.analysis.stalls.stall import find_stall, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -47,7 +48,6 @@ from allaboard.facts.samples import (
     USER,
     sample_member,
     sample_stack,
-    stalled_job,
     waiting_member,
 )
 
@@ -110,9 +110,7 @@ _INIT = Frame("/v/site-packages/tensorflow/python/eager/context.py", 600, "ensur
 def _view(grip: Grip | None, *frames: Frame, **changes: Any) -> JobView:
     sampled_stack = msgspec.structs.replace(sample_stack(*frames), grip=grip)
     sample = waiting_member if frames[0] is REDUCE else sample_member
-    return stalled_job(
-        waiting_member(0), sample(1, stack=sampled_stack, **changes), waiting_member(2)
-    )
+    return example_awaited(sample(1, stack=sampled_stack, **changes))
 
 
 RULE = Rule(

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
     child_command,
@@ -49,7 +50,7 @@ from allaboard.facts import (
     Severity,
     Spent,
 )
-from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
 MIN_WAIT_S = 4.0
 """Seconds that the others must have waited: short waits, such as one in every epoch, are not reported."""
@@ -139,70 +140,39 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a worker has waited for 7 seconds for an idle child process": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_CHILD),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, stack=_CHILD), progress_at=93.0),
             _CHILD_SUMMARY,
         ),
         "a worker waits for a child process whose output it does not read": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_UNREAD),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, stack=_UNREAD), progress_at=93.0),
             "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train, whose "
             "output it does not read: the pipe is full; the others wait for it",
         ),
         "a worker reads the output of its child process while it waits": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_COMMUNICATES),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, stack=_COMMUNICATES), progress_at=93.0),
             _CHILD_SUMMARY,
         ),
         "a worker waits for a child process that uploads data": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=_CHILD, traffic=3e5),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, stack=_CHILD, traffic=3e5), progress_at=93.0),
             _CHILD_SUMMARY,
         ),
         "a worker waits in `os.system`": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(_SYSTEM)),
-                waiting_member(2),
-                progress_at=93.0,
-            ),
+            example_awaited(sample_member(1, stack=sample_stack(_SYSTEM)), progress_at=93.0),
             "worker 1 waits for a child process at train.py:9 in fetch; the others wait for it",
         ),
     },
     silent_on={
-        "a worker has waited for a child process for 3.5 seconds": stalled_job(
-            waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=96.5
+        "a worker has waited for a child process for 3.5 seconds": example_awaited(
+            sample_member(1, stack=_CHILD), progress_at=96.5
         ),
-        "a worker waits for a child process in its checkpoint, which has a status of its own": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
-            waiting_member(2),
-            progress_at=93.0,
+        "a worker waits for a child process in its checkpoint, which has a status of its own": example_awaited(
+            sample_member(1, stack=_CHILD, spent=Spent(now="checkpoint")), progress_at=93.0
         ),
         "all workers wait for child processes, and none for another worker": stalled_job(
             *(sample_member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
         ),
-        "a worker stands in its own code, and waits for no child process": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(USER)),
-            waiting_member(2),
-            progress_at=93.0,
+        "a worker stands in its own code, and waits for no child process": example_awaited(
+            sample_member(1, stack=sample_stack(USER)), progress_at=93.0
         ),
     },
     passes=True,

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import (
     LONG_LIBRARY_CALL_S,
@@ -35,7 +36,7 @@ from allaboard.facts import (
     Severity,
     Spent,
 )
-from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
+from allaboard.facts.samples import USER, sample_member, sample_stack
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -80,48 +81,38 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a regular expression that has not returned for more than a minute": (
-            stalled_job(
-                waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9), waiting_member(2)
-            ),
+            example_awaited(sample_member(1, stack=_MATCHES, cpu=0.9)),
             "worker 1 has been computing in one library call at train.py:41 in train for more than 60 s "
             "while the others wait for it",
         ),
     },
     silent_on={
-        "a call of scikit-learn that gets little CPU, and has only begun": stalled_job(
-            waiting_member(0),
+        "a call of scikit-learn that gets little CPU, and has only begun": example_awaited(
             sample_member(
                 1,
                 stack=sample_stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
                 cpu=0.13,
                 os_state="R",
-            ),
-            waiting_member(2),
+            )
         ),
-        "a call of scikit-learn that has computed for 40 seconds": stalled_job(
-            waiting_member(0), sample_member(1, stack=_FIT, cpu=1.0), waiting_member(2)
+        "a call of scikit-learn that has computed for 40 seconds": example_awaited(
+            sample_member(1, stack=_FIT, cpu=1.0)
         ),
-        "a library call of more than a minute before the first step": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2),
-            waiting_member(2),
+        "a library call of more than a minute before the first step": example_awaited(
+            sample_member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2)
         ),
-        "a library call of more than a minute that reads from storage": stalled_job(
-            waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting_member(2)
+        "a library call of more than a minute that reads from storage": example_awaited(
+            sample_member(1, stack=_MATCHES, cpu=0.9, io=5e6)
         ),
-        "a library call of more than a minute in an evaluation": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
-            waiting_member(2),
+        "a library call of more than a minute in an evaluation": example_awaited(
+            sample_member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation"))
         ),
-        "a call of scikit-learn at full CPU that has only begun": stalled_job(
-            waiting_member(0),
+        "a call of scikit-learn at full CPU that has only begun": example_awaited(
             sample_member(
                 1,
                 stack=sample_stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
                 cpu=1,
-            ),
-            waiting_member(2),
+            )
         ),
     },
     passes=True,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.failing_checkpoint import (
     NOT_SAVED_NOTE,
     FailingCheckpoint,
@@ -22,7 +23,7 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
-from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
+from allaboard.facts.samples import USER, sample_member, sample_stack
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -63,31 +64,24 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a checkpoint that has failed 30 times in a row, for more than a minute": (
-            stalled_job(
-                waiting_member(0),
-                sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
-                waiting_member(2),
-                progress_at=30.0,
+            example_awaited(
+                sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6), progress_at=30.0
             ),
             "worker 1 keeps retrying to save a checkpoint, which fails with RuntimeError, while the "
             "others wait for it",
         ),
     },
     silent_on={
-        "a checkpoint that has failed 30 times in a row, for 10 seconds": stalled_job(
-            waiting_member(0),
-            sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
-            waiting_member(2),
+        "a checkpoint that has failed 30 times in a row, for 10 seconds": example_awaited(
+            sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6)
         ),
-        "a checkpoint that has failed once": stalled_job(
-            waiting_member(0),
+        "a checkpoint that has failed once": example_awaited(
             sample_member(
                 1,
                 stack=sample_stack(USER),
                 notes={NOT_SAVED_NOTE: "1 OSError: no at a.py:7 in f"},
                 io=6e6,
             ),
-            waiting_member(2),
             progress_at=30.0,
         ),
     },

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.analysis.collectives.queued_calls import reads_device_value
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_first_members
 from allaboard.analysis.parameter_servers import only_serves
+from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.hang_limit import is_over_hang_limit
 from allaboard.analysis.stalls.interrupted_stall import is_interrupted_in_stall
@@ -179,9 +180,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "a worker waits for an answer beyond the limit of `--hang-after`": (
-            stalled_job(
-                waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2), **_LIMIT
-            ),
+            example_awaited(sample_member(1, stack=_RECEIVES), **_LIMIT),
             "worker 1 does not go on: it is waiting for the answer of another process at train.py:33 in "
             "fetch_labels; worker 0, worker 2 wait for it",
         ),
@@ -213,9 +212,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "no limit is set with `--hang-after`": stalled_job(
-            waiting_member(0), sample_member(1, stack=_RECEIVES), waiting_member(2)
-        ),
+        "no limit is set with `--hang-after`": example_awaited(sample_member(1, stack=_RECEIVES)),
         "the limit of `--hang-after` is not reached": stalled_job(
             waiting_member(0), sample_member(1, stack=_RECEIVES), hang_limit=600.0
         ),
