@@ -8,17 +8,8 @@ from pathlib import Path
 
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.journal import Journal
-from allaboard.facts import (
-    Certainty,
-    Exit,
-    Finding,
-    Interruption,
-    JobView,
-    Outcome,
-    Severity,
-    Stage,
-    TaskReturn,
-)
+from allaboard.facts import Certainty, Exit, Finding, JobView, Outcome, Severity, Stage, TaskReturn
+from allaboard.facts.interruption import Interruption
 from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.protocol.commands import Command, EndJob

@@ -6,19 +6,8 @@ import pytest
 
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.analysis.stalls.hang_limit import DIAGNOSIS_TIME_S
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Frame,
-    Op,
-    Outcome,
-    Phase,
-    Raised,
-    Silence,
-    Spent,
-    Stage,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Frame, Outcome, Silence, Spent, Stage, Who
+from allaboard.facts.member import Op, Phase, Raised
 from allaboard.facts.samples import (
     NOW,
     USER,

@@ -6,22 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from allaboard.faces.watch.run_source import SourceChanged
-from allaboard.facts import (
-    Certainty,
-    Evidence,
-    Finding,
-    Frame,
-    Op,
-    Pace,
-    Point,
-    Severity,
-    Snapshot,
-    Stage,
-    Who,
-)
+from allaboard.facts import Certainty, Evidence, Finding, Op, Pace, Point, Severity, Stage, Who
 from allaboard.facts.collective_calls import GroupState, Signature
 from allaboard.facts.diagnosis import Branch
 from allaboard.facts.samples import USER, sample_job, sample_member, stalled_job
+from allaboard.facts.snapshot.job_snapshot import Snapshot
+from allaboard.facts.stack import Frame
 from allaboard.feed.build_snapshot import RunFacts, build_snapshot
 from allaboard.feed.messages import Course, Message, Note, SnapshotMessage, Stacks
 

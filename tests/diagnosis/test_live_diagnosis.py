@@ -20,18 +20,8 @@ import pytest
 
 from allaboard.diagnosis.live import live_diagnosis, remote_diagnosis
 from allaboard.diagnosis.live.target_selection import NoSuchProcessError, choose_processes
-from allaboard.facts import (
-    Departed,
-    Frame,
-    HostLook,
-    LockWait,
-    Member,
-    Phase,
-    Present,
-    Socket,
-    Stack,
-    Who,
-)
+from allaboard.facts import Frame, LockWait, Member, Phase, Stack, Who
+from allaboard.facts.live_look import Departed, HostLook, Present, Socket
 from allaboard.hosts import rank_processes
 from allaboard.hosts.process_sockets import process_sockets
 from allaboard.report.diagnosis import as_json, as_text

@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
-from allaboard.facts import (
-    Awaited,
-    Departed,
-    Diagnosis,
-    Frame,
-    HostLook,
-    Member,
-    Phase,
-    Present,
-    Socket,
-    Stack,
-    Who,
-)
+from allaboard.facts import Diagnosis, Frame, Member, Phase, Stack, Who
+from allaboard.facts.live_look import Awaited, Departed, HostLook, Present, Socket
 
 BACKWARD = Frame("/site-packages/torch/autograd/graph.py", 1, "_engine_run_backward")
 OWN = Frame("/home/u/train.py", 9, "main", "loss.backward()")

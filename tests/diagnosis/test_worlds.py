@@ -15,18 +15,8 @@ import pytest
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
 from allaboard.diagnosis.live.world_waits import find_world_waits
 from allaboard.diagnosis.live.worlds import World, divide_worlds
-from allaboard.facts import (
-    Awaited,
-    Diagnosis,
-    Frame,
-    HostLook,
-    Member,
-    Phase,
-    Present,
-    Socket,
-    Stack,
-    Who,
-)
+from allaboard.facts import Diagnosis, Frame, Member, Phase, Stack, Who
+from allaboard.facts.live_look import Awaited, HostLook, Present, Socket
 from allaboard.report.diagnosis import as_text
 from free_ports import free_port
 

@@ -7,26 +7,10 @@ import json
 import msgspec
 import pytest
 
-from allaboard.facts import (
-    Activity,
-    Answer,
-    Certainty,
-    Exit,
-    Finding,
-    JobView,
-    Link,
-    Loss,
-    Op,
-    Pace,
-    Phase,
-    RunPhase,
-    Severity,
-    Spent,
-    Stage,
-    Use,
-    Usual,
-)
+from allaboard.facts import Activity, Certainty, Finding, JobView, RunPhase, Severity, Stage, Use
 from allaboard.facts.collective_calls import GroupState, Signature
+from allaboard.facts.link import Answer, Link, Usual
+from allaboard.facts.member import Exit, Op, Phase
 from allaboard.facts.samples import (
     USER,
     member_with_calls,
@@ -37,6 +21,7 @@ from allaboard.facts.samples import (
     waiting_member,
 )
 from allaboard.facts.snapshot.job_snapshot import Snapshot
+from allaboard.facts.time_shares import Loss, Pace, Spent
 from allaboard.feed.build_snapshot import (
     MAX_FINDINGS,
     RunFacts,

@@ -5,18 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.resources.gpu_holders import example_gpu
-from allaboard.facts import (
-    DeviceMemory,
-    GpuProcess,
-    GpuState,
-    JobView,
-    LoadState,
-    StoreState,
-    Trend,
-    Use,
-)
+from allaboard.facts import GpuState, JobView, LoadState, StoreState
 from allaboard.facts.samples import sample_job, sample_member
 from allaboard.facts.snapshot.job_snapshot import Snapshot
+from allaboard.facts.usage import DeviceMemory, GpuProcess, Trend, Use
 from allaboard.feed.build_snapshot import RunFacts, build_snapshot
 from allaboard.feed.series import series_point
 

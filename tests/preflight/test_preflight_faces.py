@@ -12,17 +12,8 @@ import jsonschema
 import pytest
 
 from allaboard.faces.report.preflight_page import render_preflight_page
-from allaboard.facts import (
-    Answer,
-    Certainty,
-    Finding,
-    Link,
-    Outcome,
-    Preflight,
-    PreflightMember,
-    Severity,
-    Stage,
-)
+from allaboard.facts import Answer, Certainty, Finding, Link, Outcome, Severity, Stage
+from allaboard.facts.preflight import Preflight, PreflightMember
 from allaboard.preflight.run_preflight import output_file_of
 from allaboard.preflight.summary import preflight_exit_code
 from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, preflight_schema

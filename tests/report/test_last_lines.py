@@ -5,18 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.agent.final_report import assemble_report
-from allaboard.facts import (
-    Certainty,
-    Exit,
-    Finding,
-    Op,
-    Outcome,
-    Report,
-    RoundReport,
-    Severity,
-    Spent,
-    Stage,
-)
+from allaboard.facts import Certainty, Exit, Finding, Op, Outcome, Report, Severity, Spent, Stage
+from allaboard.facts.attempts import RoundReport
 from allaboard.facts.samples import sample_job, sample_member, waiting_member
 from allaboard.facts.step_spread import StepSpread
 from allaboard.facts.time_shares import Load

@@ -8,20 +8,9 @@ import msgspec
 import pytest
 
 from allaboard.agent.output.progress_display import HEARTBEAT_S, SETTLE_S, ProgressLines
-from allaboard.facts import (
-    Activity,
-    Certainty,
-    Finding,
-    GpuState,
-    HostState,
-    RankState,
-    ResourceState,
-    RunPhase,
-    RunState,
-    Severity,
-    Snapshot,
-    Stage,
-)
+from allaboard.facts import Certainty, Finding, RunPhase, RunState, Severity, Snapshot, Stage
+from allaboard.facts.snapshot.host_state import GpuState, HostState, ResourceState
+from allaboard.facts.snapshot.rank_state import Activity, RankState
 from allaboard.report.status_line import format_elapsed, status_line
 
 GIB = float(1 << 30)

@@ -7,18 +7,8 @@ from pathlib import Path
 import pytest
 
 from allaboard.agent.final_report import assemble_report
-from allaboard.facts import (
-    Certainty,
-    Evidence,
-    Finding,
-    Outcome,
-    Report,
-    Retry,
-    RetryAdvice,
-    Severity,
-    Stage,
-    Who,
-)
+from allaboard.facts import Certainty, Evidence, Finding, Report, Severity, Stage, Who
+from allaboard.facts.outcome import Outcome, Retry, RetryAdvice
 from allaboard.facts.samples import sample_job
 from allaboard.schedulers.end_of_run import advice_lines, tell_scheduler
 from allaboard.schedulers.scheduler_options import SchedulerOptions

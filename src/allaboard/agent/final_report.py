@@ -14,19 +14,9 @@ from allaboard.analysis.parameter_servers import (
     only_serves,
 )
 from allaboard.analysis.stalls.unfinished_wait import unfinished_wait
-from allaboard.facts import (
-    Exit,
-    Finding,
-    JobView,
-    Member,
-    Outcome,
-    Report,
-    RetryAdvice,
-    RoundReport,
-    TaskReturn,
-    Times,
-    WorkerReport,
-)
+from allaboard.facts import Exit, Finding, JobView, Member, Outcome, RetryAdvice
+from allaboard.facts.attempts import RoundReport, TaskReturn
+from allaboard.facts.report import Report, Times, WorkerReport
 from allaboard.facts.signal_name import signal_name
 from allaboard.report.unseen import unseen_lines
 

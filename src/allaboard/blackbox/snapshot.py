@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import (
-    Check,
-    Declared,
-    DeviceMemory,
-    GroupState,
-    Loop,
-    Loss,
-    Numbered,
-    Op,
-    Pace,
-    Raised,
-    Saves,
-    Spent,
-)
+from allaboard.facts import Declared, DeviceMemory, GroupState, Op, Raised
 from allaboard.facts.bounds import Instant, Measure, PhaseNumber, Whole
+from allaboard.facts.time_shares import Check, Loop, Loss, Numbered, Pace, Saves, Spent
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):

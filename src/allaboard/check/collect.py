@@ -16,16 +16,8 @@ from allaboard.check.sibling_scripts import with_siblings
 from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import count_hosts, merge_parts
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import (
-    ClusterSpec,
-    ConfigFacts,
-    FilePlace,
-    ManifestFacts,
-    Material,
-    Pasted,
-    Problem,
-    ScriptFacts,
-)
+from allaboard.facts import ConfigFacts, FilePlace, ManifestFacts, Material, ScriptFacts
+from allaboard.facts.configuration.cluster import ClusterSpec, Pasted, Problem
 from allaboard.late_pattern import compile_late
 from allaboard.plugins import Broken, Plugin, plugins
 

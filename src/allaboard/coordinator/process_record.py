@@ -19,20 +19,8 @@ from allaboard.coordinator.trackers.stack_samples import StackSamples
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.coordinator.trackers.time_shares import TimeShares
 from allaboard.coordinator.trackers.traffic_rates import TrafficRates
-from allaboard.facts import (
-    BOX,
-    Declared,
-    Exit,
-    Member,
-    Op,
-    Pace,
-    Phase,
-    Recorded,
-    Silence,
-    Traced,
-    Who,
-)
-from allaboard.facts.member import STOPPED
+from allaboard.facts import Pace, Recorded, Silence, Traced, Who
+from allaboard.facts.member import BOX, STOPPED, Declared, Exit, Member, Op, Phase
 from allaboard.facts.stack import StackLook
 from allaboard.facts.time_shares import PrintedLoss
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled

@@ -7,22 +7,9 @@ from statistics import median
 
 import msgspec
 
-from allaboard.facts import (
-    Finding,
-    JobView,
-    Member,
-    Outcome,
-    Phase,
-    Point,
-    RankState,
-    RestartState,
-    RoundReport,
-    RunPhase,
-    RunState,
-    Severity,
-    Snapshot,
-    TaskReturn,
-)
+from allaboard.facts import Finding, JobView, Member, Outcome, Phase, RankState, Severity, Snapshot
+from allaboard.facts.attempts import RoundReport, TaskReturn
+from allaboard.facts.snapshot.run_state import Point, RestartState, RunPhase, RunState
 from allaboard.feed.host_states import host_states, link_states, server_states
 from allaboard.feed.rank_states import rank_states, shown_members
 

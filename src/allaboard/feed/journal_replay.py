@@ -11,17 +11,8 @@ import msgspec
 from allaboard import __version__
 from allaboard.analysis.stacks.stack_crowds import group_member_stacks, number_unranked_members
 from allaboard.analysis.stacks.stack_tree import merge_stacks
-from allaboard.facts import (
-    Finding,
-    JobView,
-    Outcome,
-    Point,
-    Report,
-    RoundReport,
-    RunPhase,
-    Severity,
-    Snapshot,
-)
+from allaboard.facts import Finding, JobView, Outcome, Report, RoundReport, Severity, Snapshot
+from allaboard.facts.snapshot.run_state import Point, RunPhase
 from allaboard.feed.build_snapshot import RunFacts, build_snapshot
 from allaboard.feed.messages import (
     Course,

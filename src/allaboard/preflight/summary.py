@@ -8,16 +8,8 @@ from collections.abc import Callable
 from allaboard import __version__
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.diagnosis.logs.run_folder import Run
-from allaboard.facts import (
-    Finding,
-    JobView,
-    Member,
-    Outcome,
-    Phase,
-    Preflight,
-    PreflightMember,
-    Severity,
-)
+from allaboard.facts import Finding, JobView, Member, Outcome, Phase, Severity
+from allaboard.facts.preflight import Preflight, PreflightMember
 from allaboard.preflight.roll_call_passed import is_roll_call_complete
 from allaboard.preflight.task import Task
 

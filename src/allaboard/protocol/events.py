@@ -6,26 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.blackbox.snapshot import BoxReading
-from allaboard.facts import (
-    Call,
-    Finding,
-    Flows,
-    Frame,
-    Gpu,
-    Grip,
-    Holder,
-    Holds,
-    Interruption,
-    Knock,
-    LeaderLoss,
-    Link,
-    LockWait,
-    Outcome,
-    Reading,
-    Recorded,
-    Silence,
-    Traced,
-)
+from allaboard.facts import Finding, Flows, LeaderLoss, LockWait, Outcome, Recorded, Traced
 from allaboard.facts.bounds import (
     AgentNumber,
     Instant,
@@ -36,7 +17,11 @@ from allaboard.facts.bounds import (
     Whole,
     WorkerNumber,
 )
+from allaboard.facts.interruption import Interruption
+from allaboard.facts.link import Call, Holder, Knock, Link, Silence
+from allaboard.facts.stack import Frame, Grip, Holds
 from allaboard.facts.time_shares import PrintedLoss
+from allaboard.facts.usage import Gpu, Reading
 
 
 class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -20,14 +20,8 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ConfigFacts,
-    Origin,
-    Problem,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Claim, ConfigFacts, Origin, Problem, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -19,15 +19,9 @@ import msgspec
 from allaboard.configuration.spec import own_member
 from allaboard.configuration.spec.job_names import plain_job_name
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ClusterSpec,
-    ConfigFacts,
-    Origin,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Claim, ClusterSpec, ConfigFacts, Origin, Value
 from allaboard.facts.address import is_this_host_alone, join_host_port, parse_address, whole_number
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _TENSORFLOW_JOBS = ("chief", "master", "ps", "worker")
 """Jobs of a cluster; an evaluator is none."""

@@ -17,18 +17,9 @@ import msgspec
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    LocalHost,
-    Severity,
-    Value,
-    Who,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, LocalHost, Severity, Value, Who
 from allaboard.facts.address import DEFAULT_PORT, is_this_host_alone, join_host_port, parse_address
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -16,16 +16,9 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    LocalHost,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, LocalHost, Severity
 from allaboard.facts.address import is_this_host_alone
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

@@ -15,14 +15,8 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _NUMBER_FIELDS = {
     "rank": ("RANK", "0"),

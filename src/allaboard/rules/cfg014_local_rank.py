@@ -15,15 +15,8 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    LocalHost,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, LocalHost, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -17,15 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    FilePlace,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, FilePlace, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 STARTING_RUN_S = 120.0
 """A file that was written less than this many seconds ago may belong to a run that is starting."""

@@ -18,17 +18,8 @@ import msgspec
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Origin,
-    PartialSpec,
-    Severity,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Origin, PartialSpec, Severity, Value
+from allaboard.facts.configuration.config_facts import ConfigFacts, sample_config_facts
 
 _LAUNCHER_VARIABLES = (
     "TORCHELASTIC_RUN_ID",

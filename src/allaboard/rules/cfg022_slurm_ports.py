@@ -18,18 +18,9 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Origin,
-    PartialSpec,
-    Severity,
-    Value,
-    sample_config_facts,
-    whole_number,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Severity, whole_number
+from allaboard.facts.configuration.cluster import Origin, PartialSpec, Value
+from allaboard.facts.configuration.config_facts import ConfigFacts, sample_config_facts
 
 _ONE_NODE = Value("1")
 

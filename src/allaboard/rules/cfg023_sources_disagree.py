@@ -16,16 +16,8 @@ import msgspec
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Conflict,
-    Origin,
-    Severity,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Conflict, Origin, Severity, Value
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _MAX_REPORTED = 10
 _ENV_RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")

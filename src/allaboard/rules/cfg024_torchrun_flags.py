@@ -19,15 +19,8 @@ import msgspec
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import likely_mistake
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ConfigFacts,
-    Origin,
-    PartialSpec,
-    Problem,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Claim, ConfigFacts, Origin, PartialSpec, Problem, Value
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _OPERATOR_JOBS = ("PyTorchJob", "TrainJob")
 """Kinds of Kubernetes jobs whose operator sets PET_MASTER_ADDR and PET_NODE_RANK, which torchrun reads."""

@@ -17,15 +17,9 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity
 from allaboard.facts.address import is_this_host_alone, parse_address
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Variables that gRPC's core reads, in its order."""

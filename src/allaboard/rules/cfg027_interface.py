@@ -17,16 +17,9 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Evidence,
-    LocalHost,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, LocalHost, Value
 from allaboard.facts.address import is_this_host_alone, parse_address
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 

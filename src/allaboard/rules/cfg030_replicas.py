@@ -21,16 +21,7 @@ from allaboard.analysis.configuration.pod_meetings import (
     place_key,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Severity,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Severity, Value, Workload
 from allaboard.formats.cli_flags import find_flags, words_after_each_program
 
 _SINGLE_POD_ROLES = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}

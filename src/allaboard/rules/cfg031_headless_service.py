@@ -18,18 +18,9 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.pod_meetings import flag_value
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Service,
-    Severity,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, Origin, Severity, Value
 from allaboard.facts.address import parse_address
+from allaboard.facts.configuration.manifest import ManifestFacts, Role, Service, Workload
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:

@@ -17,16 +17,7 @@ import re
 from collections.abc import Iterator, Set
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    OPAQUE,
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Value,
-    Workload,
-)
+from allaboard.facts import OPAQUE, Certainty, Claim, ManifestFacts, Origin, Role, Value, Workload
 from allaboard.facts.address import parse_address
 
 _ADDRESS_VARIABLES = (

@@ -14,17 +14,9 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Severity,
-    Value,
-    Who,
-    sample_config_facts,
-    whole_number,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Value, Who, whole_number
 from allaboard.facts.address import DEFAULT_PORT, join_host_port, parse_address
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -22,17 +22,8 @@ from collections.abc import Iterator
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import likely_mistake
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Origin,
-    PartialSpec,
-    Problem,
-    Severity,
-    Value,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, Origin, PartialSpec, Problem, Severity, Value
+from allaboard.facts.configuration.config_facts import ConfigFacts, sample_config_facts
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 

@@ -17,16 +17,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Severity,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Severity, Value, Workload
 
 _NNODES_FLAG = re.compile(r"--nnodes[= ]([0-9]+)(?![:0-9])")
 _MEETING_PORT = re.compile(

@@ -16,16 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Namespace,
-    Origin,
-    Role,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, Origin, Value
+from allaboard.facts.configuration.manifest import ManifestFacts, Namespace, Role, Workload
 
 _OPERATOR_KINDS = frozenset(
     (

@@ -16,16 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Severity,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Severity, Value, Workload
 
 _FIELDS = {
     "PyTorchJob": {

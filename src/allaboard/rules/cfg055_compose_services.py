@@ -16,14 +16,8 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Origin,
-    Problem,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Origin, Problem
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -8,15 +8,8 @@ import msgspec
 
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Origin,
-    Problem,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Origin, Problem, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 _SIZES = frozenset(
     (

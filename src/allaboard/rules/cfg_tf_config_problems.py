@@ -8,15 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ConfigFacts,
-    Origin,
-    Problem,
-    Severity,
-    sample_config_facts,
-)
+from allaboard.facts import Certainty, Claim, ConfigFacts, Origin, Problem, Severity
+from allaboard.facts.configuration.config_facts import sample_config_facts
 
 
 def _rule(

@@ -27,16 +27,7 @@ from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    GroupState,
-    JobView,
-    Member,
-    Op,
-    Phase,
-)
+from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Phase
 from allaboard.facts.samples import (
     PEER_LOST,
     ended_member,

@@ -24,18 +24,9 @@ from allaboard.analysis.failures.lost_leader import LostLeader, find_lost_leader
 from allaboard.analysis.failures.lost_peer import peer_loss_message
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Answer,
-    Certainty,
-    Claim,
-    Evidence,
-    Interruption,
-    JobView,
-    LeaderLoss,
-    Phase,
-    Severity,
-    Who,
-)
+from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Phase, Severity, Who
+from allaboard.facts.interruption import Interruption
+from allaboard.facts.leader_loss import LeaderLoss
 from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
 
 SETTLE_S = 2.0

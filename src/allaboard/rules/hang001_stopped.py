@@ -27,17 +27,7 @@ from allaboard.analysis.parameter_servers import (
     only_serves,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Op,
-    Phase,
-    Severity,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Severity, Who
 from allaboard.facts.rank_sets import describe_ranks, format_ranks
 
 MIN_STOPPED_S = 1.0

@@ -36,18 +36,8 @@ from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thre
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members, is_idle
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Exit,
-    Frame,
-    JobView,
-    Member,
-    Op,
-    Severity,
-    Spent,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity, Spent
+from allaboard.facts.member import Exit, Member, Op
 from allaboard.facts.samples import (
     REDUCE,
     USER,

@@ -24,17 +24,8 @@ from allaboard.analysis.stalls.lock_polls import find_lock_wait
 from allaboard.analysis.stalls.stall import Stall, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    LockWait,
-    Member,
-    Severity,
-    Spent,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, LockWait, Severity, Spent
+from allaboard.facts.member import Member
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
@@ -243,7 +234,9 @@ RULE = Rule(
         "a process outside the job waits for a lock": example_awaited(
             waiting_member(1), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
         ),
-        "a process on this host waits for a lock, and has the pid of a worker on another host": example_awaited(
+        (
+            "a process on this host waits for a lock, and has the pid of a worker on another host"
+        ): example_awaited(
             sample_member(1, stack=sample_stack(USER), key=_ELSEWHERE),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),

@@ -61,19 +61,8 @@ from allaboard.analysis.stalls.stall import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    LockWait,
-    Member,
-    Phase,
-    Raised,
-    Severity,
-    Spent,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, LockWait, Severity, Spent
+from allaboard.facts.member import Member, Phase, Raised
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 from allaboard.facts.stack import ENDED_CHILD
 

@@ -37,17 +37,8 @@ from allaboard.analysis.stalls.lock_kind import (
 from allaboard.analysis.stalls.stall import find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Phase,
-    Raised,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity
+from allaboard.facts.member import Member, Phase, Raised
 from allaboard.facts.samples import (
     SERVING,
     USER,

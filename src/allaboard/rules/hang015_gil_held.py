@@ -33,16 +33,7 @@ from allaboard.analysis.stalls.gil_contention import blocking_gil_grip, gil_hold
 from allaboard.analysis.stalls.stall import find_stall, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    Grip,
-    JobView,
-    Member,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, Grip, JobView, Member, Severity
 from allaboard.facts.samples import (
     REDUCE,
     USER,

@@ -40,16 +40,7 @@ from allaboard.analysis.stalls.stall import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-    Spent,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Spent
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
 MIN_WAIT_S = 4.0
@@ -165,7 +156,9 @@ RULE = Rule(
         "a worker has waited for a child process for 3.5 seconds": example_awaited(
             sample_member(1, stack=_CHILD), progress_at=96.5
         ),
-        "a worker waits for a child process in its checkpoint, which has a status of its own": example_awaited(
+        (
+            "a worker waits for a child process in its checkpoint, which has a status of its own"
+        ): example_awaited(
             sample_member(1, stack=_CHILD, spent=Spent(now="checkpoint")), progress_at=93.0
         ),
         "all workers wait for child processes, and none for another worker": stalled_job(

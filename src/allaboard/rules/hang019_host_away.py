@@ -28,21 +28,8 @@ from allaboard.analysis.stalls.long_call import (
     waits_in_long_call,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Call,
-    Certainty,
-    Claim,
-    Evidence,
-    Exit,
-    JobView,
-    Member,
-    Op,
-    Pair,
-    Phase,
-    Who,
-)
+from allaboard.facts import Address, Answer, Call, Certainty, Claim, Evidence, JobView, Pair, Who
+from allaboard.facts.member import Exit, Member, Op, Phase
 from allaboard.facts.samples import (
     NOW,
     ps_member,

@@ -32,18 +32,8 @@ from allaboard.analysis.stalls.stall import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Exit,
-    Frame,
-    JobView,
-    Member,
-    Op,
-    Severity,
-    Spent,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity, Spent
+from allaboard.facts.member import Exit, Member, Op
 from allaboard.facts.samples import (
     NOW,
     USER,

@@ -30,17 +30,8 @@ from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-    Who,
-    WorldWait,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity, Who, WorldWait
+from allaboard.facts.member import Member
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 _STANDING = (Spot.SLEEP, Spot.LOCK, Spot.INPUT, Spot.DEBUGGER, Spot.CHILD, Spot.USER)

@@ -26,16 +26,7 @@ from allaboard.analysis.stalls.stuck_members import (
     find_stuck_members,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-    Stack,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stack
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 

@@ -30,16 +30,7 @@ from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    ATTACHED,
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-)
+from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, Frame, JobView, Member, Severity
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
 MAX_SLEEPING_S = 300.0

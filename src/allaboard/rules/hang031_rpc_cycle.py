@@ -28,16 +28,7 @@ from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S
 from allaboard.analysis.stalls.rpc_calls import RpcFunction, RpcWait, find_rpc_wait
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    ATTACHED,
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-)
+from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, Frame, JobView, Member, Severity
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job
 
 MAX_SHOWN_PLACES = 4

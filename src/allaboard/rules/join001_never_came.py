@@ -25,20 +25,8 @@ from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks, who_has_rank
 from allaboard.analysis.roll_call.waiting_message import describe_turned_away, relevant_knocks
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Call,
-    Certainty,
-    Claim,
-    Declared,
-    Evidence,
-    Exit,
-    JobView,
-    Knock,
-    Member,
-    Phase,
-)
+from allaboard.facts import Address, Answer, Call, Certainty, Claim, Evidence, JobView, Knock
+from allaboard.facts.member import Declared, Exit, Member, Phase
 from allaboard.facts.samples import (
     arrived_member,
     coming_member,

@@ -30,16 +30,7 @@ from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_laun
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    ATTACHED,
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Phase,
-    Raised,
-)
+from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Raised
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,

@@ -29,17 +29,8 @@ from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Address,
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Phase,
-    Severity,
-    Who,
-)
+from allaboard.facts import Address, Certainty, Claim, Evidence, JobView, Severity, Who
+from allaboard.facts.member import Member, Phase
 from allaboard.facts.samples import (
     arrived_member,
     coming_member,

@@ -31,19 +31,8 @@ from allaboard.analysis.roll_call.previous_attempt import (
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Certainty,
-    Claim,
-    Evidence,
-    Holder,
-    JobView,
-    Member,
-    Phase,
-    Raised,
-    Who,
-)
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, Holder, JobView, Who
+from allaboard.facts.member import Member, Phase, Raised
 from allaboard.facts.samples import (
     arrived_member,
     coming_member,

@@ -19,18 +19,8 @@ import msgspec
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Certainty,
-    Claim,
-    Evidence,
-    Holder,
-    JobView,
-    Knock,
-    Member,
-    Severity,
-)
+from allaboard.facts import Address, Certainty, Claim, Evidence, JobView, Member, Severity
+from allaboard.facts.link import Answer, Holder, Knock
 from allaboard.facts.samples import arrived_member, led_job
 
 _JOB_IDS = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")

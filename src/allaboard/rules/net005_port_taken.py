@@ -31,16 +31,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
 )
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Certainty,
-    Claim,
-    Evidence,
-    Holder,
-    JobView,
-    Member,
-)
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, Holder, JobView, Member
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,

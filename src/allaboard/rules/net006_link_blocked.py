@@ -28,16 +28,7 @@ from allaboard.analysis.network.link_faults import (
     members_on_hosts,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Address,
-    Answer,
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Link,
-    Severity,
-)
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Link, Severity
 
 SYMPTOM = {
     Answer.REFUSED: "refused",

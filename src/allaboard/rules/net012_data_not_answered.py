@@ -18,17 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
 from allaboard.analysis.network.unacked_links import SilentLink, find_silent_links
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Address,
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Op,
-    Phase,
-    Silence,
-)
+from allaboard.facts import Address, Certainty, Claim, Evidence, JobView, Member, Op, Phase, Silence
 from allaboard.facts.samples import NOW
 
 

@@ -31,16 +31,7 @@ from allaboard.analysis.member_names import name_members
 from allaboard.analysis.numeric_advice import advise_numeric_check
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Loss,
-    Member,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Loss, Member, Phase, Severity
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_BAD_VALUES = 3

@@ -29,19 +29,9 @@ from allaboard.analysis.data.batch_comparison import find_repeating_members
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.resources.host_load import is_whole_job_training
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Check,
-    Claim,
-    Evidence,
-    JobView,
-    Loss,
-    LossCourse,
-    Member,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity
 from allaboard.facts.samples import sample_job, sample_member
+from allaboard.facts.time_shares import Check, Loss, LossCourse
 
 MIN_STEPS = 1000
 """Steps over which the loss must not have moved, ..."""

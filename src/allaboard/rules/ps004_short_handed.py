@@ -29,17 +29,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Exit,
-    JobView,
-    Member,
-    Op,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Severity
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 MIN_ABSENCE_S = 10.0

@@ -33,18 +33,8 @@ from allaboard.analysis.parameter_servers import (
     wait_verb,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Load,
-    Member,
-    Pair,
-    Severity,
-    Silence,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Pair, Severity, Who
+from allaboard.facts.link import Silence
 from allaboard.facts.samples import ps_member, sample_job
 
 FAST_LINK_BYTES_PER_S = 125e6

@@ -35,17 +35,7 @@ from allaboard.analysis.parameter_servers import (
 from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
 from allaboard.analysis.performance.recent_window import recent_view
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Load,
-    Member,
-    Pace,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Pace, Phase, Severity
 from allaboard.facts.samples import ps_member, sample_job
 
 MIN_SPAN_S = 8.0

@@ -34,18 +34,8 @@ from allaboard.analysis.parameter_servers import (
     workers_wait_for_peers,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Declared,
-    Evidence,
-    Exit,
-    JobView,
-    Load,
-    Member,
-    Numbered,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Numbered, Severity
+from allaboard.facts.member import Declared, Exit, Member
 from allaboard.facts.samples import ps_member, sample_job
 
 MIN_ALONE_S = 15.0

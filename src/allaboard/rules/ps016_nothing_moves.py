@@ -42,18 +42,8 @@ from allaboard.analysis.stalls.stall import (
     member_waits_for_peers,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Exit,
-    Frame,
-    JobView,
-    Member,
-    Op,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity
+from allaboard.facts.member import Exit, Member, Op, Phase
 from allaboard.facts.samples import SERVING, USER, ps_member, sample_stack, stalled_job
 
 MIN_STILL_S = 45.0

@@ -20,15 +20,7 @@ from allaboard.analysis.stalls.idle_chief import find_idle_chiefs, serving_worke
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity
 from allaboard.facts.samples import (
     SERVING,
     ps_member,

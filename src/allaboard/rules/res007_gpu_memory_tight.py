@@ -26,18 +26,9 @@ import msgspec
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.resources.host_load import is_whole_job_training
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    DeviceMemory,
-    Evidence,
-    JobView,
-    Member,
-    Severity,
-    Trend,
-    Use,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import sample_job, sample_member
+from allaboard.facts.usage import DeviceMemory, Trend, Use
 
 MIN_RETRIES = 3.0
 """Retries in the last minute, ..."""

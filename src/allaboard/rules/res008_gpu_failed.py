@@ -33,18 +33,9 @@ from allaboard.analysis.resources.gpu_holders import (
 )
 from allaboard.analysis.resources.xid_errors import Origin, explain_xid, rank_as_cause
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Gpu,
-    GpuProcess,
-    JobView,
-    Member,
-    Raised,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Severity
 from allaboard.facts.samples import ended_member, sample_job, sample_member
+from allaboard.facts.usage import Gpu, GpuProcess
 
 _SEVERITIES = {
     Origin.HARDWARE: Severity.ERROR,

@@ -46,16 +46,7 @@ from allaboard.analysis.performance.stragglers import (
 )
 from allaboard.analysis.resources.resource_differences import Difference, find_differences
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Load,
-    Member,
-    Pace,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Pace, Severity
 from allaboard.facts.samples import sample_job, sample_member, stalled_job
 
 

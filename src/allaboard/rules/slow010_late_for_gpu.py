@@ -40,15 +40,7 @@ from allaboard.analysis.performance.late_ranks import (
 from allaboard.analysis.performance.stragglers import format_step_time
 from allaboard.analysis.resources.resource_differences import find_differences
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Frame,
-    JobView,
-    Member,
-    Severity,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity
 from allaboard.facts.samples import NOW, sample_job, sample_member, stalled_job
 from allaboard.facts.stack import StackLook
 from allaboard.facts.time_shares import StepLag

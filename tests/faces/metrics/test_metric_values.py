@@ -20,16 +20,7 @@ from allaboard.faces.metrics.metric_table import (
 from allaboard.faces.metrics.read_metrics import MAX_LABEL_LENGTH, read_families
 from allaboard.faces.metrics.run_totals import RunTotals
 from allaboard.faces.metrics.step_histogram import StepHistogram, step_durations
-from allaboard.facts import (
-    Activity,
-    DeviceMemory,
-    Point,
-    RankState,
-    RunPhase,
-    RunState,
-    Snapshot,
-    Who,
-)
+from allaboard.facts import Activity, DeviceMemory, RankState, Snapshot, Who
 from allaboard.facts.snapshot.host_state import (
     GpuState,
     HostState,
@@ -37,7 +28,7 @@ from allaboard.facts.snapshot.host_state import (
     ResourceState,
     StoreState,
 )
-from allaboard.facts.snapshot.run_state import RestartState
+from allaboard.facts.snapshot.run_state import Point, RestartState, RunPhase, RunState
 from watched import hanging_snapshot, stopped_finding
 
 ROOT = Path(__file__).parents[3]

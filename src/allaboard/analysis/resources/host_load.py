@@ -6,17 +6,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Phase,
-    Severity,
-    Trend,
-    Use,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Trend, Use
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_RATE_SPAN_S = 10.0

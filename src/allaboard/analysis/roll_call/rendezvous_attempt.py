@@ -6,17 +6,8 @@ from typing import NamedTuple
 
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.analysis.roll_call.task_names import task_addresses
-from allaboard.facts import (
-    Address,
-    Answer,
-    Call,
-    Certainty,
-    Evidence,
-    JobView,
-    Member,
-    Phase,
-    Severity,
-)
+from allaboard.facts import Address, Answer, Call, Certainty, Evidence, JobView, Severity
+from allaboard.facts.member import Member, Phase
 from allaboard.facts.samples import NOW, arrived_member, gathering_job, sample_declaration
 
 

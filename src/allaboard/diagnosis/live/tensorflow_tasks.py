@@ -18,17 +18,8 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.diagnosis.live.start_commands import command_for_task
-from allaboard.facts import (
-    Address,
-    Declared,
-    Evidence,
-    Finding,
-    HostLook,
-    Member,
-    Phase,
-    Present,
-    Who,
-)
+from allaboard.facts import Address, Evidence, Finding, HostLook, Present, Who
+from allaboard.facts.member import Declared, Member, Phase
 
 _WAITS = (Spot.INIT, Spot.SESSION, Spot.STEP, Spot.COLLECTIVE, Spot.GROUP)
 """Places at which a task may wait for another one."""

@@ -33,22 +33,12 @@ from allaboard.diagnosis.live.unprobed_members import (
     assume_phases,
 )
 from allaboard.diagnosis.live.unranked_names import gap_lines
-from allaboard.facts import (
-    Certainty,
-    ConfigFacts,
-    Diagnosis,
-    Evidence,
-    Finding,
-    HostLook,
-    JobView,
-    Material,
-    Member,
-    Pasted,
-    Phase,
-    Present,
-    Severity,
-    WorldWait,
-)
+from allaboard.facts import Certainty, Evidence, Finding, JobView, Pasted, Severity, WorldWait
+from allaboard.facts.configuration.config_facts import ConfigFacts
+from allaboard.facts.configuration.source_material import Material
+from allaboard.facts.diagnosis import Diagnosis
+from allaboard.facts.live_look import HostLook, Present
+from allaboard.facts.member import Member, Phase
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules

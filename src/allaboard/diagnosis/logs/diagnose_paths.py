@@ -20,17 +20,8 @@ from allaboard.diagnosis.logs.processes import group_by_process
 from allaboard.diagnosis.logs.rank_identification import ambiguous_pid_notes
 from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.diagnosis.logs.run_readers import LogRecord, read_all
-from allaboard.facts import (
-    Diagnosis,
-    Dumps,
-    Finding,
-    Glimpse,
-    JobView,
-    Member,
-    Outcome,
-    Place,
-    Severity,
-)
+from allaboard.facts import Diagnosis, Finding, JobView, Member, Outcome, Place, Severity
+from allaboard.facts.log_evidence import Dumps, Glimpse
 from allaboard.facts.report import PAGE_NAME, REDACTED_PAGE_NAME
 from allaboard.feed.feed_secret import SECRET_NAME
 from allaboard.feed.series import SERIES_NAME

@@ -32,23 +32,9 @@ from allaboard.diagnosis.logs.processes import (
 )
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.logs.severity_downgrade import COUNTER_EVIDENCE, downgrade_severities
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Dumps,
-    Evidence,
-    Exit,
-    Finding,
-    Glimpse,
-    JobView,
-    Member,
-    Phase,
-    Raised,
-    Recording,
-    Severity,
-    Stage,
-    Watchdogs,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Recording, Severity, Stage
+from allaboard.facts.log_evidence import Dumps, Glimpse, Watchdogs
+from allaboard.facts.member import Exit, Member, Phase, Raised
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules
 from allaboard.rules.engine.relations import (

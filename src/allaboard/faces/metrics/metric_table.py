@@ -11,15 +11,8 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from allaboard.faces.metrics.run_totals import RunTotals, rank_label
-from allaboard.facts import (
-    Activity,
-    DeviceMemory,
-    Finding,
-    HostState,
-    RankState,
-    RunPhase,
-    Snapshot,
-)
+from allaboard.facts import DeviceMemory, Finding, HostState, RunPhase, Snapshot
+from allaboard.facts.snapshot.rank_state import Activity, RankState
 
 MAX_RANK_SERIES = 256
 """Ranks that have series of their own; in a larger job one series, with ``rank="all"``, stands for all."""
