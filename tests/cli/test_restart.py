@@ -27,6 +27,15 @@ HEAD = (
     "round_, rank = int(os.environ['ALLABOARD_ROUND']), os.environ['RANK']\n"
     "print('round', round_, 'port', os.environ['MASTER_PORT'], 'pid', os.getpid(), flush=True)\n"
 )
+# The other worker is ended once one has failed: what it is to have done before is waited for.
+BOTH_ARE_HERE = (
+    "here = os.path.dirname(os.path.abspath(__file__)) + f'/here-{round_}-'\n"
+    "open(here + rank, 'w').close()\n"
+    "until = time.monotonic() + 30\n"
+    "while not (os.path.exists(here + '0') and os.path.exists(here + '1')):\n"
+    "    assert time.monotonic() < until, 'the other worker did not come'\n"
+    "    time.sleep(0.01)\n"
+)
 
 
 def run(tmp_path: Path, script: str, *options: str) -> tuple[int, dict[str, Any], str]:
@@ -48,8 +57,9 @@ def ports(output: str) -> list[str]:
 def test_all_workers_start_again_with_new_ports_and_a_new_round(tmp_path: Path) -> None:
     code, report, output = run(
         tmp_path,
-        "print(os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['TF_CONFIG'])\n"
-        "if rank == '1' and round_ == 0: os.kill(os.getpid(), 9)\n"
+        "print(os.environ['TORCHELASTIC_RESTART_COUNT'], os.environ['TF_CONFIG'], flush=True)\n"
+        + BOTH_ARE_HERE
+        + "if rank == '1' and round_ == 0: os.kill(os.getpid(), 9)\n"
         "if round_ == 0: time.sleep(300)",
     )
     assert code == 0, output
@@ -72,8 +82,7 @@ def test_nothing_of_a_round_is_left_when_the_next_one_starts(tmp_path: Path) -> 
     pids = tmp_path / "pids"
     code, _, output = run(
         tmp_path,
-        f"note = open({str(pids)!r}, 'a')\n"
-        "if round_ == 0:\n"
+        f"note = open({str(pids)!r}, 'a')\n" + BOTH_ARE_HERE + "if round_ == 0:\n"
         "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    if os.fork() == 0: os.setsid()\n"
         "    note.write(f'{os.getpid()}\\n'); note.flush()\n"
