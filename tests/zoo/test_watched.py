@@ -68,16 +68,14 @@ async def stacks_of(folder: Path) -> Stacks:
 def test_a_hang_is_seen_by_whoever_looks(tmp_path: Path) -> None:
     with run(tmp_path, STEPS="100000", HANG_AT="60"):
         deadline = time.monotonic() + 90
-        while time.monotonic() < deadline:
-            code, snapshot = look(tmp_path)
-            if code:
-                break
+        code, snapshot = look(tmp_path)
+        # It stalls, and is named once the stacks were sampled.
+        while time.monotonic() < deadline and not (code and snapshot["findings"]):
             time.sleep(0.5)
+            code, snapshot = look(tmp_path)
         run_state = snapshot["run"]
         assert isinstance(run_state, dict)
         assert run_state["phase"] == "stalled"
-        time.sleep(5)  # until the stacks were sampled
-        _, snapshot = look(tmp_path)
         waiting, asleep = snapshot["ranks"]  # type: ignore[misc]
         assert (waiting["activity"], waiting["waits_for"]) == ("waiting", ["worker 1"])
         assert (asleep["awaited_by"], Path(asleep["file"]).name) == (1, "torch_watched.py")
