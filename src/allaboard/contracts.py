@@ -22,7 +22,8 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
 
     follows_from: tuple[str, ...] = ()
     """Codes of rules that say all of it and more: once one of them has named the same members for certain, a
-    finding of this rule about them is not reported."""
+    finding of this rule about them is not reported; nor is one of a state that passes, while one of them
+    names the same members at all."""
     begins_failure: bool = False
     """It names members that failed by themselves: lost peers and silence may follow from that."""
     consequence_only: bool = False

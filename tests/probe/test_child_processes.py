@@ -160,9 +160,14 @@ def test_what_an_exception_held_is_freed_with_it(program: Program) -> None:
 
 @pytest.mark.parametrize(
     ("afterwards", "noted"),
-    [("", True), ("q = context.Process(target=int); q.start(); q.join()", False)],
+    [
+        ("", True),
+        ("p.is_alive(), repr(p)", True),
+        ("q = context.Process(target=int); q.start(); q.join()", False),
+        ("assert p.exitcode == 1", False),
+    ],
 )
-def test_a_process_of_multiprocessing_that_fails_is_noted_until_another_one_is_started(
+def test_a_process_that_fails_is_noted_until_another_one_is_started_or_its_code_is_read(
     any_program: Program, afterwards: str, noted: bool
 ) -> None:
     fake_torch(any_program.folder)

@@ -22,15 +22,23 @@ if __name__ == "__main__":
     actors = [context.Process(target=actor, args=(name,)) for name in ("cartpole", "NAME")]
     for a in actors: a.start()
     for a in actors: a.join()
+    LAST
 """
 
 
-@pytest.mark.parametrize(("name", "rules"), [("pong", ["EXIT014"]), ("cartpole", [])])
+@pytest.mark.parametrize(
+    ("name", "last", "rules"),
+    [
+        ("pong", "", ["EXIT014"]),
+        ("cartpole", "", []),
+        ("pong", "print('failed:', [a.name for a in actors if a.exitcode])", []),
+    ],
+)
 def test_a_process_that_failed_is_reported_though_its_script_exits_with_0(
-    tmp_path: Path, name: str, rules: list[str]
+    tmp_path: Path, name: str, last: str, rules: list[str]
 ) -> None:
     script = tmp_path / "actors.py"
-    script.write_text(SCRIPT.replace("NAME", name))
+    script.write_text(SCRIPT.replace("NAME", name).replace("LAST", last))
     run_dir = tmp_path / "run"
     done = subprocess.run(
         [sys.executable, "-m", "allaboard", "run", "--run-dir", str(run_dir), "--",

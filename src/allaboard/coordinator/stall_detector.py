@@ -64,7 +64,9 @@ class StallDetector:
 
     def pids_to_sample(self, view: JobView) -> tuple[int, ...]:
         """Return the processes to sample now; none most of the time."""
-        members = [m for m in view.alive if not m.launcher]
+        # A command that has started no member may be the program itself: it waits for its own processes.
+        is_program = not any(m.declared is not None for m in view.members)
+        members = [m for m in view.alive if not m.launcher or (is_program and m.probed)]
         # From half of that time on, so that the stacks are known once the job counts as stalled.
         is_silent = view.now - view.progress_at >= view.stall_after / 2
         stuck_pids = () if is_silent else _stuck_pids(view)

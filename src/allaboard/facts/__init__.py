@@ -91,7 +91,7 @@ from allaboard.facts.snapshot.job_snapshot import FEED_VERSION, Snapshot
 from allaboard.facts.snapshot.rank_state import Activity, RankState
 from allaboard.facts.snapshot.run_state import Point, RestartState, RunPhase, RunState
 from allaboard.facts.snapshot.tracker_run import TrackerRun
-from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
+from allaboard.facts.stack import EnclosingLoop, Frame, Grip, Holds, Stack, Task
 from allaboard.facts.time_shares import (
     Batch,
     Check,
@@ -140,6 +140,7 @@ __all__ = [
     "DeviceMemory",
     "Diagnosis",
     "Dumps",
+    "EnclosingLoop",
     "Evidence",
     "Exhibit",
     "Exit",

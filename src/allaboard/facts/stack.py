@@ -97,6 +97,15 @@ def _own(file: str) -> bool:
     )
 
 
+class EnclosingLoop(msgspec.Struct, frozen=True):
+    """A loop of the user's own code that a frame of a stack is in."""
+
+    head: Frame
+    """Its first line, and the function that it is in."""
+    last_line: Whole
+    """The last line of its body."""
+
+
 class Holds(msgspec.Struct, frozen=True):
     """One thread of a process that stands at a lock."""
 
@@ -191,6 +200,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that load its data: their pids, and where they are in the user's own code."""
     flows: bool = False
     """True if that thread was not at one place at all samples."""
+    loops: tuple[EnclosingLoop, ...] = ()
+    """The loops of the user's own code that it is in, the innermost first."""
     awaited_pids: tuple[int, ...] = ()
     """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     awaited_end: str = ""
@@ -199,6 +210,9 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     unread_child: int = 0
     """Pid of the child process that waits to write into a full pipe which only this process can read; 0 for
     none, and if it was not so at the last samples."""
+    failed: tuple[tuple[int, int], ...] = ()
+    """Processes of its program that failed and that their parent has not waited for: pid, and exit code or,
+    below 0, the signal; () unless it waits where one of them may be what it waits for."""
     idle_pool: int = 0
     """Processes of its pool (multiprocessing) if it waits for a result while all of them wait for a task, at
     the last two samples of them; else 0."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FAILED = "process failed"
 """The note of the first process of multiprocessing that failed since the last one was started: its pid and
-its exit code; "" once another one was started."""
+its exit code; "" once another one was started, or the program has read the exit code."""
 
 
 def _process(module: Any) -> None:
@@ -62,6 +62,19 @@ def _process(module: Any) -> None:
         return start(self, *args, **kwargs)
 
     cls.start = started
+    exit_code = cls.exitcode
+
+    def read_exit_code(self: Any) -> Any:
+        code = exit_code.fget(self)
+        try:
+            if code and member.here.notes.get(FAILED, "").startswith("%d " % self.pid):
+                # The program knows that it failed, and goes on all the same.
+                member.here.note(FAILED, "")
+        except Exception as error:
+            reraise_from_handler(error)
+        return code
+
+    cls.exitcode = property(read_exit_code, doc=exit_code.__doc__)
 
 
 def _spawn(module: Any) -> None:

@@ -19,7 +19,7 @@ from allaboard.facts.bounds import (
 )
 from allaboard.facts.interruption import Interruption
 from allaboard.facts.link import Call, Holder, Knock, Link, Silence
-from allaboard.facts.stack import Frame, Grip, Holds
+from allaboard.facts.stack import EnclosingLoop, Frame, Grip, Holds
 from allaboard.facts.time_shares import PrintedLoss
 from allaboard.facts.usage import Gpu, Reading
 
@@ -133,6 +133,10 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What is at the other end of the one thing that its main thread waits for; "" if that is not known."""
     unread_child: Pid = 0
     """The child process that waits to write into a full pipe which only this process can read; 0 for none."""
+    loops: tuple[EnclosingLoop, ...] = ()
+    """The loops of the user's own code that it is in, the innermost first."""
+    failed: tuple[tuple[Pid, int], ...] = ()
+    """Processes of its program that failed and were not waited for, with exit code or, below 0, signal."""
     idle_pool: Whole | None = None
     """Processes of its pool if it waits for a result and all of them wait for a task, else 0; None if that
     was not sampled now."""

@@ -19,7 +19,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -34,6 +34,7 @@ from allaboard.analysis.data.batch_comparison import (
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.member_names import name_members
+from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member
@@ -99,9 +100,20 @@ def _claim(uneven_pass: UnevenPass) -> Claim:
                 evidence,
                 f"loader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
             ),
+            *_present_places(uneven_pass.fewer),
         ),
         fix=_FIXES["tensorflow" if _is_tensorflow(uneven_pass.fewer[0]) else "torch"],
         certainty=Certainty.LIKELY,
+    )
+
+
+def _present_places(members: Sequence[Member]) -> tuple[Evidence, ...]:
+    """Return where the members with fewer batches are now, if they were sampled there."""
+    sampled = ((m, m.stack) for m in members[:8] if m.alive)
+    return tuple(
+        Evidence(f"rank {m.who.rank} is {describe_wait(stack)} at {stack.main_frame}", stack.by)
+        for m, stack in sampled
+        if stack is not None and stack.frames
     )
 
 

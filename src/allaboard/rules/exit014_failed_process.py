@@ -6,7 +6,8 @@ printed, and nothing else happens: if the script does not read `exitcode`, it ex
 launcher, the batch system and every script that reads the exit code consider the job successful.
 
 Only the first process that failed since the last one was started is known, and only if no worker failed.
-A process that the script ended itself (`terminate`, `kill`) is not meant.
+A process that the script ended itself (`terminate`, `kill`) is not meant, nor one whose exit code the script
+has read: it knows of the failure, and has gone on.
 
 ## What to do
 Read its traceback in the output. Let the script fail with it: compare `p.exitcode` with 0 after `p.join()`,
@@ -18,31 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import order_failures
+from allaboard.analysis.failures.killed_child import FAILED_PROCESS_NOTE, noted_failure
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
 from allaboard.facts.samples import ended_member, sample_job, sample_member
-
-FAILED_PROCESS_NOTE = "process failed"
-"""Note of the probe about a process of multiprocessing that failed: "PID CODE", or "" for none."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if not view.ended or order_failures(view).root_failures:
         return
     for member in view.members:
-        failed = _failed_process(member)
+        end = member.exit
+        exited_well = end is not None and end.code == 0 and not end.ours
+        failed = noted_failure(member) if exited_well else None
         if failed is not None:
             yield _claim(member, *failed)
-
-
-def _failed_process(member: Member) -> tuple[int, int] | None:
-    """Return the pid and exit code of a process that the member had started and that failed; None if the
-    member did not exit with code 0, or none failed."""
-    end = member.exit
-    fields = member.notes.get(FAILED_PROCESS_NOTE, "").split()
-    if end is None or end.code != 0 or end.ours or len(fields) != 2:
-        return None
-    return (int(fields[0]), int(fields[1])) if all(f.isdecimal() for f in fields) else None
 
 
 def _claim(member: Member, pid: int, code: int) -> Claim:
@@ -83,7 +74,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "another process was started in its place": sample_job(
+        "another process was started in its place, or the script has read its exit code": sample_job(
             ended_member(0, code=0, member={"notes": {FAILED_PROCESS_NOTE: ""}}), ended=True
         ),
         "the script failed with it": sample_job(

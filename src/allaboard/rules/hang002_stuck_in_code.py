@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import command_on_host
+from allaboard.analysis.member_names import command_on_host, name_first_members
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_clause
@@ -34,7 +34,12 @@ from allaboard.analysis.stalls.child_process import (
 )
 from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members, is_idle
+from allaboard.analysis.stalls.stuck_members import (
+    StuckMember,
+    StuckReason,
+    find_stuck_members,
+    is_idle,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity, Spent
 from allaboard.facts.member import Exit, Member, Op
@@ -50,12 +55,21 @@ from allaboard.facts.samples import (
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    alike: dict[object, list[StuckMember]] = {}
     for stuck in find_stuck_members(view):
         if stuck.reason is StuckReason.CODE:
-            yield _claim(view, stuck.member, stuck.waiting)
+            # Who waits at one line for one thing has one cause.
+            end = awaited_end_clause(stuck.member) if is_idle(stuck.member) else ""
+            end_and_line = (
+                (end, stuck.member.stack.main_frame) if end and stuck.member.stack else None
+            )
+            alike.setdefault(end_and_line or stuck.member.event_key, []).append(stuck)
+    for members in alike.values():
+        yield _claim(view, tuple(s.member for s in members), members[0].waiting)
 
 
-def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
+def _claim(view: JobView, members: tuple[Member, ...], peers_evidence: Evidence) -> Claim:
+    member = members[0]
     assert member.stack is not None
     frame = member.stack.main_frame
     # From outside, a long call into native code looks like an endless loop.
@@ -64,11 +78,13 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     child = f"waiting for {describe_child(member)} " if awaits_child(member) else ""
     if not child and not working and (end := awaited_end_clause(member)):
         child = f"{end} "
+    verb = "stays" if working else "are stuck" if members[1:] else "is stuck"
     samples = f"{member.stack.samples} stack samples over {member.stack.span:.1f} s, {busy}"
     return Claim(
-        summary=f"{member.who.name} {'stays' if working else 'is stuck'} at {frame} "
-        f"{'with its CPU busy ' if working else ''}{child}while the others wait for it",
-        who=(member.who,),
+        summary=f"{name_first_members(members)} {verb} at {frame} "
+        f"{'with its CPU busy ' if working else ''}{child}while the others wait for "
+        + ("them" if members[1:] else "it"),
+        who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"at the same place in {samples}", member.stack.by),
             *child_evidence(member),
@@ -179,6 +195,13 @@ RULE = Rule(
             example_awaited(sample_member(1, stack=_KEY)),
             "worker 1 is stuck at train.py:33 in wait_for_eval waiting for a key of the store at "
             "127.0.0.1:29500 that nobody has set while the others wait for it",
+        ),
+        "two workers wait for one key of a store": (
+            stalled_job(
+                waiting_member(0), sample_member(1, stack=_KEY), sample_member(2, stack=_KEY)
+            ),
+            "worker 1, worker 2 are stuck at train.py:33 in wait_for_eval waiting for a key of the store at "
+            "127.0.0.1:29500 that nobody has set while the others wait for them",
         ),
         "an endless loop that gets little CPU": (
             example_awaited(

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.left_loop import left_loop_evidence
 from allaboard.analysis.collectives.rank_conditional_advice import rank_conditional_hint
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import command_on_host
@@ -60,7 +61,7 @@ from allaboard.analysis.stalls.stall import (
     waiting_evidence,
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, LockWait, Severity, Spent
 from allaboard.facts.member import Member, Phase, Raised
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
@@ -164,6 +165,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
             *child_evidence(member),
             *autograph_evidence(member),
             *dead_thread_evidence(member),
+            *left_loop_evidence((member,), stall.waiting),
             peers_evidence,
             Evidence(frame.text or str(member.stack.frames[0]), f"{frame.file}:{frame.line}"),
             *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in other_threads),
@@ -399,6 +401,7 @@ RULE = Rule(
         ),
     },
     passes=True,
+    relations=Relations(follows_from=("DATA001",)),
     drill=(
         "asleep",
         "comes-back",

@@ -29,6 +29,7 @@ from pathlib import PurePath
 import msgspec
 
 from allaboard.analysis.collectives.implicit_call import destructor_call_advice
+from allaboard.analysis.collectives.left_loop import LEFT_LOOP_ADVICE, left_loop_clause
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.roll_call.reinit import (
@@ -105,8 +106,10 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
     )
     again = may_meet_earlier_store(view, mutual_wait.waiting)
+    loop_clause = left_loop_clause(outliers, mutual_wait.waiting) if differ else ""
     return Claim(
-        summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other in {positions}",
+        summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other in {positions}"
+        + (f": {loop_clause}" if loop_clause else ""),
         who=tuple(m.who for m in outliers),
         evidence=tuple(
             Evidence(f"{name_by_rank(members)}: {positions}", "stacks")
@@ -114,7 +117,11 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         )
         + awaited_end_evidence(mutual_wait.waiting)
         + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
-        fix=OWN_PORT_ADVICE if again else _fix(mutual_wait, outliers if differ else ()),
+        fix=OWN_PORT_ADVICE
+        if again
+        else LEFT_LOOP_ADVICE
+        if loop_clause
+        else _fix(mutual_wait, outliers if differ else ()),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stalled_since(view),
     )

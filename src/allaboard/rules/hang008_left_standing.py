@@ -36,7 +36,7 @@ from allaboard.analysis.stalls.lock_kind import (
 )
 from allaboard.analysis.stalls.stall import find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Severity
 from allaboard.facts.member import Member, Phase, Raised
 from allaboard.facts.samples import (
@@ -349,5 +349,6 @@ RULE = Rule(
         ),
     },
     passes=True,
+    relations=Relations(follows_from=("HANG032",)),
     drill=("never-ends",),
 )

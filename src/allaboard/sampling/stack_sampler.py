@@ -29,6 +29,7 @@ from allaboard.formats.dumps.stack_frames import (
 )
 from allaboard.hosts import pidfd, proc
 from allaboard.hosts.awaited.awaited_end import awaited_end
+from allaboard.hosts.awaited.failed_processes import failed_processes
 from allaboard.hosts.awaited.full_pipe import child_at_full_pipe
 from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
@@ -36,6 +37,7 @@ from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.hosts.thread_stats import thread_stats
 from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
+from allaboard.sampling.enclosing_loops import enclosing_loops
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
 from allaboard.sampling.loader_sampler import LoaderSampler
@@ -118,6 +120,10 @@ async def sample_or_reason(
         input_frames=fed_by,
         loaders=await loaders.sample_loaders(pid)
         if loaders is not None and spot is Spot.DATA
+        else (),
+        loops=enclosing_loops(frames),
+        failed=failed_processes(pid, below)
+        if spot in (Spot.CHILD, Spot.ANSWER, Spot.LOCK, Spot.LEAVING)
         else (),
         idle_pool=await _idle_pool(pid, [frames, *other_threads], loaders),
         awaited_pids=_awaited_pids(pid, frames),

@@ -4,13 +4,17 @@ tasks themselves."""
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Member
+from allaboard.facts.signal_name import signal_name
 from allaboard.facts.stack import ENDED_CHILD
 
 _FROM_CHILD = re.compile(r"(?:^|/)multiprocessing/(?:queues|connection|pool)\.py$")
 """Files of the standard library in which a process waits for what another one of its program sends."""
+_OF_PROCESSES = re.compile(r"(?:^|/)multiprocessing/\w+\.py$")
+"""Files of the standard library in which a process waits for another one of its program."""
 
 
 def ended_children(member: Member) -> tuple[int, ...]:
@@ -26,9 +30,32 @@ def ended_children(member: Member) -> tuple[int, ...]:
     return ended if from_child and len(ended) == len(stack.children) else ()
 
 
+def failed_processes(member: Member) -> tuple[tuple[int, int], ...]:
+    """Return the processes of the member's program that failed and were not waited for, with exit code or,
+    below 0, signal; () if the member waits where none of them can be missed."""
+    stack = member.stack
+    if stack is None or not stack.failed or not stack.frames:
+        return ()
+    # A lock of multiprocessing waits in C, and leaves no frame of its own.
+    is_lock = stack.frames[0].is_user and classify_stack(stack) is Spot.LOCK
+    waits = list(takewhile(lambda frame: not frame.is_user, stack.frames))
+    return stack.failed if is_lock or any(_OF_PROCESSES.search(f.file) for f in waits) else ()
+
+
+def describe_failure(pid: int, code: int) -> str:
+    """Return "process 4711 has failed with exit code 1" or "process 4711 was killed by SIGKILL"."""
+    how = f"has failed with exit code {code}" if code > 0 else f"was killed by {signal_name(-code)}"
+    return f"process {pid} {how}"
+
+
 def answer_is_lost(member: Member) -> bool:
-    """Return True if nobody is left who could send what the member waits for."""
-    return bool(ended_children(member)) or _idle_pool(member) > 0
+    """Return True if who should send what the member waits for has failed, or nobody is left who could."""
+    is_answer = classify_stack(member.stack) is Spot.ANSWER
+    return (
+        bool(ended_children(member))
+        or (is_answer and bool(failed_processes(member)))
+        or _idle_pool(member) > 0
+    )
 
 
 def _idle_pool(member: Member) -> int:
@@ -43,6 +70,8 @@ def ended_child_clause(member: Member) -> str:
             f"{'wait' if count > 1 else 'waits'} for a task: the one that it waits for is lost"
         )
     ended = ended_children(member)
+    if failed := failed_processes(member):
+        return f"its {describe_failure(*failed[0])}"
     if not ended:
         return ""
     if ended[1:]:
@@ -57,7 +86,7 @@ def ended_child_advice(member: Member, frame: Frame) -> str:
             "see whether a process of the pool was killed (dmesg -T | grep -i oom): Pool starts another one "
             "and never answers; concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool instead"
         )
-    if not ended_children(member):
+    if not ended_children(member) and not failed_processes(member):
         return ""
     return (
         f"see why the process ended before it had sent what {frame.file}:{frame.line} waits for: its last "

@@ -69,10 +69,15 @@ def silence_between(ranks: Sequence[Present]) -> float:
 
 def unanswered_time(ranks: Sequence[Present]) -> float:
     """Return for how long the ranks have at least waited that only wait for answers (s): no data went between
-    them and whom they have asked, nor between the ranks; 0 if some rank is anywhere else."""
+    them and whom they have asked, nor between the ranks; 0 if some rank is anywhere else. A chief of
+    parameter servers may be anywhere: its workers and servers wait for it alone."""
     absent = [p for p in ranks if not is_peer_wait(p.member.stack)]
     if not absent or len(absent) == len(ranks):
         return 0.0
+    if all(p.member.who.job == "chief" for p in absent) and all(
+        p in absent or classify_stack(p.member.stack) is Spot.SERVER for p in ranks
+    ):
+        return silence_between(ranks)
     if any(classify_stack(p.member.stack) is not Spot.ANSWER for p in absent):
         return 0.0
     return min(silence_between(ranks), *(_silence_of_answer(p, ranks) for p in absent))

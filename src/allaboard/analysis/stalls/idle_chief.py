@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.parameter_servers import TF2_CHIEF_CALL, has_lost_server, only_serves
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.stall import is_still, member_waits_for_peers
-from allaboard.facts import JobView, Member, Phase
+from allaboard.facts import ATTACHED, JobView, Member, Phase
 
 MIN_STILL_S = 15.0
 """Seconds without progress. The workers wait for nothing that must come at once, unlike in a collective."""
@@ -28,11 +28,13 @@ def serving_workers(view: JobView) -> tuple[Member, ...]:
 
 
 def _is_joined_chief(member: Member) -> bool:
-    return (
-        member.declared is not None
-        and member.declared.call == TF2_CHIEF_CALL
-        and Phase.JOINED <= member.phase < Phase.LEAVING
+    # Of one that is examined from outside its task alone is known, and that the workers serve.
+    is_chief = (
+        member.declared.call == TF2_CHIEF_CALL
+        if member.declared is not None
+        else member.who.job == "chief" and ATTACHED in member.notes
     )
+    return is_chief and Phase.JOINED <= member.phase < Phase.LEAVING
 
 
 def _stands_still(view: JobView, chief: Member) -> bool:

@@ -107,6 +107,8 @@ class StackSamples:
             unread_child=newest.unread_child
             if all(s.unread_child == newest.unread_child for s in samples[-3:])
             else 0,
+            loops=newest.loops,
+            failed=tuple(f for f in newest.failed if all(f in s.failed for s in samples[-3:])),
             idle_pool=_idle_pool(samples),
         )
 

@@ -11,6 +11,13 @@ from allaboard.launch.signals import continue_process, stop_process
 ddp_hang_drill = partial(hang_drill, script="torch_ddp.py")
 
 DRILLS = {
+    "actor-failed": hang_drill(
+        title="A process that fills a queue raises an exception, and the program waits for the next item",
+        script="torch_actors.py",
+        expects="HANG032",
+        workers=1,
+        guilty=0,
+    ),
     "asleep": ddp_hang_drill(
         title="A rank sleeps in the middle of training",
         expects="HANG005",
@@ -66,6 +73,13 @@ DRILLS = {
         script="torch_ddp.py",
         expects="HANG002",
         workers=2,
+    ),
+    "queue-unread": hang_drill(
+        title="A program waits for the end of a process, and does not read the queue that it fills",
+        script="torch_actors.py",
+        expects="HANG032",
+        workers=1,
+        guilty=0,
     ),
     "stopped": Drill(
         title="A rank is stopped by SIGSTOP in the middle of training",

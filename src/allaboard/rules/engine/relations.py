@@ -166,10 +166,21 @@ def without_last_resort(
 def without_explained_last_resort(
     claims: Sequence[tuple[RuleEntry, Claim]],
 ) -> list[tuple[RuleEntry, Claim]]:
-    """Return the claims about a live job, without those of the last resort if another one explains why it
-    stands still: an error, or a member that others wait for."""
+    """Return the claims about a live job, without what follows from others of them, and without those of the
+    last resort if another one explains why it stands still: an error, or a member that others wait for."""
+    claims = [c for c in claims if not _follows_from_any(*c, claims)]
     is_explained = any(_explains_stall(entry, claim) for entry, claim in claims)
     return [c for c in claims if not (is_explained and c[0].rule.relations.last_resort)]
+
+
+def _follows_from_any(
+    entry: RuleEntry, claim: Claim, claims: Iterable[tuple[RuleEntry, Claim]]
+) -> bool:
+    """Return True if a rule from which this one follows names the same members now, be it only as likely."""
+    causes = entry.rule.relations.follows_from if entry.rule.passes else ()
+    return bool(causes) and any(
+        cause.code in causes and {*claim.who} <= {*cause_claim.who} for cause, cause_claim in claims
+    )
 
 
 def _explains_stall(entry: RuleEntry, claim: Claim) -> bool:

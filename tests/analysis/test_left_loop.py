@@ -1,0 +1,91 @@
+"""Loops of the program that one member has left and others are still in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from allaboard.analysis.collectives.left_loop import left_loop_clause
+from allaboard.facts import Frame, Member, Stack
+from allaboard.facts.samples import sample_member
+from allaboard.sampling.enclosing_loops import enclosing_loops
+
+PROGRAM = """\
+def average(model):
+    for p in model.parameters():
+        all_reduce(p)
+def epoch(loader):
+    for x, y in loader:
+        for part in x:
+            average(part)
+    return 1
+def main():
+    barrier()
+    for number in range(3):
+        epoch(loader)
+        barrier()
+        while not saved(): save()
+    barrier()
+main()
+"""
+LOOP_5 = "the loop at train.py:5 (for x, y in loader)"
+INNER = "the loops at train.py:5 (for x, y in loader), train.py:6 (for part in x)"
+
+
+def member_at(path: Path, rank: int, *places: tuple[int, str]) -> Member:
+    """A member at these lines of the program, the innermost first."""
+    frames = tuple(Frame(str(path), line, function) for line, function in places)
+    stack = Stack(frames=frames, taken_at=99.0, loops=enclosing_loops(frames))
+    return sample_member(rank, stack=stack)
+
+
+MODULE = (16, "<module>")
+IN_STEP = ((3, "average"), (7, "epoch"), (12, "main"), MODULE)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "left"),
+    [
+        (((13, "main"), MODULE), IN_STEP, INNER),
+        (((8, "epoch"), (12, "main"), MODULE), IN_STEP, INNER),
+        (((15, "main"), MODULE), IN_STEP, "the loop at train.py:11 (for number in range(3))"),
+        (((14, "main"), MODULE), IN_STEP, INNER),
+        (((10, "main"), MODULE), IN_STEP, ""),
+        (((12, "main"), MODULE), ((13, "main"), MODULE), ""),
+        (((13, "main"), MODULE), ((12, "main"), MODULE), ""),
+        (((15, "main"), MODULE), ((10, "main"), MODULE), ""),
+        (IN_STEP, IN_STEP, ""),
+        (((1, "other"),), IN_STEP, ""),
+    ],
+)  # fmt: skip
+def test_a_loop_that_one_member_is_past_and_another_one_is_in(
+    tmp_path: Path,
+    ahead: tuple[tuple[int, str], ...],
+    behind: tuple[tuple[int, str], ...],
+    left: str,
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    clause = left_loop_clause(
+        (member_at(path, 1, *ahead),), (member_at(path, 0, *behind), member_at(path, 2, *behind))
+    )
+    assert clause == (f"rank 1 has left {left}, which rank 0 is still in" if left else "")
+
+
+def test_files_that_are_no_python_or_are_not_there_have_no_loops(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("for x in :\n    pass\n")
+    assert enclosing_loops((Frame(str(path), 2, "<module>"),)) == ()
+    assert (
+        enclosing_loops((Frame(str(tmp_path / "gone.py"), 2, "main"), Frame("<string>", 1, "f")))
+        == ()
+    )
+
+
+def test_members_without_a_stack_have_left_no_loop(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    stands = member_at(path, 0, *IN_STEP)
+    assert left_loop_clause((msgspec.structs.replace(stands, stack=None),), (stands,)) == ""
