@@ -91,13 +91,24 @@ def _runs_in_scope(script: Script, node: ast.AST, depth: int) -> bool:
         return True
     outer: ast.AST | None = script.enclosing_function(node)
     holder = next((a for a in script.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+    uses = script.name_uses(outer) if isinstance(outer, Function) else []
     if holder is not None:
-        uses = [n for n in ast.walk(script.tree) if isinstance(n, ast.Name) and n.id == holder.name]
-    elif isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        uses = [n for n in script.name_uses(outer) if isinstance(n, ast.Name)]
-    else:
-        return False
-    return any(_runs_in_scope(script, use, depth + 1) for use in uses if use is not node)
+        uses += [n for n in script.parents if isinstance(n, ast.Name) and n.id == holder.name]
+    return any(
+        _is_handed_on(script, use) or _runs_in_scope(script, use, depth + 1)
+        for use in uses
+        if use is not node
+    )
+
+
+def _is_handed_on(script: Script, use: ast.AST) -> bool:
+    """Return True if a function is passed to another, which may call it inside a scope."""
+    around = script.parents.get(use)
+    call = script.parents.get(around) if isinstance(around, ast.keyword) else around
+    is_argument = isinstance(call, ast.Call) and call.func is not use
+    return (
+        is_argument and isinstance(call, ast.Call) and script.call_name(call.func) != "isinstance"
+    )
 
 
 _HEAD = """import tensorflow as tf

@@ -48,7 +48,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not own_steps and not script.method_calls("run", "experimental_run_v2"):
         return
     yield from _default_reductions(script, facts.source)
-    if "compute_average_loss" in facts.source or "num_replicas_in_sync" in facts.source:
+    if "compute_average_loss" in facts.source or _DIVIDED_BY_REPLICAS.search(facts.source):
         return
     for call in script.calls_of("tensorflow.reduce_mean"):
         inner = call.args[0] if call.args else None
@@ -103,26 +103,35 @@ def _default_reductions(script: Script, source: str) -> Iterator[Claim]:
         )
 
 
+def _is_under_tape(script: Script, node: ast.AST) -> bool:
+    return any(
+        isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
+        for above in script.ancestors(node)
+    )
+
+
 def _feeds_gradients(script: Script, use: ast.Call) -> bool:
     """Return True if the loss is computed under a tape, in a function that applies gradients, and is not
     divided there."""
     if isinstance(script.parents.get(use), ast.BinOp):
         return False
-    under = any(
-        isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
-        for above in script.ancestors(use)
-    )
     function = script.enclosing_function(use)
-    return under and function is not None and "apply_gradients" in ast.unparse(function)
+    return (
+        _is_under_tape(script, use)
+        and function is not None
+        and "apply_gradients" in ast.unparse(function)
+    )
 
 
 def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
     """Return True if the mean is that of a loss under a tape."""
-    under = any(
-        isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
-        for above in script.ancestors(mean)
-    )
     assigned = script.parents.get(mean)
+    function = script.enclosing_function(mean)
+    if isinstance(assigned, ast.Return) and function is not None and "loss" in function.name:
+        # What a function of the script computes is the loss where that is called.
+        calls = (script.parents.get(use) for use in script.name_uses(function))
+        return any(isinstance(c, ast.Call) and _feeds_gradients(script, c) for c in calls)
+    under = _is_under_tape(script, mean)
     name = ast.unparse(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
     return under and any("loss" in text.lower() for text in (ast.unparse(inner), name))
 

@@ -19,11 +19,12 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.environment_writes import environment_writes
-from allaboard.formats.python.evaluation import evaluate, integer, resolve
+from allaboard.formats.python.evaluation import evaluate, integer
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
+from allaboard.formats.python.flow.child_processes import launches
 from allaboard.formats.python.flow.host_numbers import is_rank_among_hosts
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _INIT = "torch.distributed.init_process_group"
@@ -56,7 +57,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if script.uses_launching_library:
         return
     yield from _one_visible(script)
-    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(c)]
+    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(script, c)]
     fixed = _fixed_device(script, facts.source) if script.calls_of(_INIT) else None
     if fixed is not None:
         call, number = fixed
@@ -110,7 +111,7 @@ def _device_of_rank(script: Script) -> Iterator[Claim]:
 
 def _one_visible(script: Script) -> Iterator[Claim]:
     """Report one GPU that the script makes visible to every process."""
-    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(c)]
+    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(script, c)]
     writes = list(environment_writes(script, "CUDA_VISIBLE_DEVICES"))
     if not inits or len(writes) != 1 or _has_rank_of_its_own(script) or any(launches(script)):
         return
@@ -192,10 +193,9 @@ def _has_rank_of_its_own(script: Script) -> bool:
     return any(integer(script, join.rank) is not None for join in joins(script))
 
 
-def _uses_nccl(call: ast.Call) -> bool:
-    backend = call_argument(call, "backend", 0)
-    device = call_argument(call, "device_id")
-    return isinstance(backend, ast.Constant) and backend.value == "nccl" and device is None
+def _uses_nccl(script: Script, call: ast.Call) -> bool:
+    backend = evaluate(script, call_argument(call, "backend", 0))
+    return backend == "nccl" and call_argument(call, "device_id") is None
 
 
 def _chooses_device(script: Script, source: str) -> bool:

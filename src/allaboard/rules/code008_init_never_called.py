@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.written_tf_config import dict_entries, written_tf_configs
 

@@ -19,7 +19,10 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.evaluation import integer, resolve
+from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.evaluation import evaluate, integer
+from allaboard.formats.python.flow.execution_order import runs_before
+from allaboard.formats.python.resolution import resolve, resolver_of
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 SHORT_TIMEOUT_S = 300.0
@@ -55,16 +58,15 @@ def _work_of_one_rank(script: Script) -> Iterator[Claim]:
     timeout, is_stated = _timeout_seconds(script, inits[0])
     waits_in_barrier = bool(script.calls_of("torch.distributed.barrier"))
     for name, call in script.calls:
-        before_init = call.lineno < inits[0].lineno and script.enclosing_function(
-            call
-        ) is script.enclosing_function(inits[0])
-        if not before_init and not (waits_in_barrier and call.lineno > inits[0].lineno):
+        before_init = runs_before(script, call, inits[0])
+        is_after = call.lineno > inits[0].lineno or runs_before(script, inits[0], call)
+        if not before_init and not (waits_in_barrier and is_after):
             continue
         slept = integer(script, call.args[0]) if name == "time.sleep" and call.args else None
         work = f"sleeps {slept} s" if slept is not None and slept > timeout else ""
         if is_stated and timeout <= SHORT_TIMEOUT_S:
             work = "downloads" if _fetches(name, call) else _prepares(name, call) or work
-        if not work or script.rank_condition(call) is None:
+        if not work or not (script.rank_condition(call) or _comes_first(script, call)):
             continue
         where = script.call_name(inits[0].func).rpartition(".")[2] if before_init else "a barrier"
         is_jax = script.call_name(inits[0].func).startswith("jax")
@@ -80,6 +82,23 @@ def _work_of_one_rank(script: Script) -> Iterator[Claim]:
             where=script.place_of(call),
         )
         return
+
+
+def _comes_first(script: Script, node: ast.AST) -> bool:
+    """Return True inside of the script's own `with main_process_first():`, whatever its name."""
+    for above in script.ancestors(node):
+        for item in above.items if isinstance(above, ast.With) else ():
+            context = item.context_expr
+            manager = resolver_of(script).called(context) if isinstance(context, ast.Call) else None
+            if manager is None:
+                continue
+            barriers = [n for n in ast.walk(manager) if isinstance(n, ast.Call)]
+            barriers = [n for n in barriers if script.call_name(n.func).endswith(".barrier")]
+            gives_way = [n for n in ast.walk(manager) if isinstance(n, ast.Yield)]
+            early = [b for b in barriers if gives_way and b.lineno < gives_way[0].lineno]
+            if any(isinstance(a, ast.If) for b in early for a in script.ancestors(b)):
+                return True
+    return False
 
 
 def _fetches(name: str, call: ast.Call) -> bool:
@@ -156,12 +175,11 @@ def _timedelta_seconds(script: Script, node: ast.expr | None) -> float | None:
         return None
     total = 0.0
     for keyword in node.keywords:
-        value = keyword.value
-        if keyword.arg not in _UNIT_SECONDS or not isinstance(value, ast.Constant):
+        option = option_of(script, keyword.value)
+        value = evaluate(script, option.default if option is not None else keyword.value)
+        if keyword.arg not in _UNIT_SECONDS or not isinstance(value, (int, float)):
             return None
-        if not isinstance(value.value, (int, float)):
-            return None
-        total += value.value * _UNIT_SECONDS[keyword.arg]
+        total += value * _UNIT_SECONDS[keyword.arg]
     return total if node.keywords else None
 
 

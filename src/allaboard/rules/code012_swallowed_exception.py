@@ -19,6 +19,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.flow.loops import repeating_loop
+from allaboard.formats.python.resolution import resolver_of
 from allaboard.formats.python.script_ast import Function, Script, read_script
 
 _STEP_CALLS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
@@ -116,7 +118,7 @@ def _swallowed(script: Script, node: ast.Try | ast.With) -> str:
             return _ENDS_SILENTLY
         if not any(_is_training_step(script, function) for function in called):
             return ""
-    if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(node)):
+    if repeating_loop(script, node) is not None:
         return "an exception in the training step is swallowed, and this rank goes on without its peers"
     if any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s)):
         return _ENDS_SILENTLY
@@ -124,20 +126,15 @@ def _swallowed(script: Script, node: ast.Try | ast.With) -> str:
 
 
 def _called_functions(script: Script, node: ast.AST) -> list[Function]:
-    """Return the functions of the script that are called by name below a node, and those that these call."""
+    """Return the functions of the script that are called below a node, and those that these call."""
     functions: list[Function] = []
-    pending = [node]
+    pending: list[ast.AST] = [node]
     while pending:
         for call in ast.walk(pending.pop()):
-            name = (
-                call.func.id
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-                else ""
-            )
-            callees = script.functions_named(name) if name else []
-            if len(callees) == 1 and callees[0] not in functions:
-                functions += callees
-                pending += callees
+            callee = resolver_of(script).called(call) if isinstance(call, ast.Call) else None
+            if callee is not None and callee not in functions:
+                functions.append(callee)
+                pending.append(callee)
     return functions
 
 
@@ -179,7 +176,10 @@ def _is_skipped(body: list[ast.stmt]) -> bool:
     for statement in body:
         if isinstance(statement, (ast.Pass, ast.AugAssign, ast.Delete)):
             continue
-        if isinstance(statement, ast.Continue):
+        is_empty = isinstance(statement, ast.Return) and (
+            statement.value is None or ast.unparse(statement.value) == "None"
+        )
+        if isinstance(statement, ast.Continue) or is_empty:
             return True
         if isinstance(statement, ast.If) and _is_about_memory(statement.test):
             # `if "out of memory" in str(error): skip the batch; else: raise` skips it on this rank alone.

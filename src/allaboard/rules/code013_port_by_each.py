@@ -20,9 +20,11 @@ from typing import NamedTuple
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.facts.address import is_this_host_alone
-from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.environment_writes import environment_writes
-from allaboard.formats.python.evaluation import integer, resolve
+from allaboard.formats.python.evaluation import integer
+from allaboard.formats.python.flow.child_processes import launches
+from allaboard.formats.python.flow.execution_order import execution_frames
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
 _CHOSEN_BY_PROCESS = re.compile(
@@ -33,6 +35,7 @@ _RANK_NAME = re.compile(
 )
 _BINDS_ANY_PORT = re.compile(r"\.bind\(\([^()]*, 0\)\)")
 _INIT = "torch.distributed.init_process_group"
+_FILE_STORE = "torch.distributed.FileStore"
 
 _FILE_BY_PROCESS = re.compile(r"tempfile\.|mktemp|mkstemp|uuid")
 """Matches the name of a file that is another one in each process."""
@@ -65,12 +68,19 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _stated_urls(script: Script, inits: list[ast.Call]) -> Iterator[Setting]:
     """Yield the URLs that are passed to the init by processes which a launcher started."""
-    if any(launches(script)):
-        return
+    started = [launch.function for launch in launches(script)]
     for init in inits:
         url, rank = call_argument(init, "init_method", 1), call_argument(init, "rank", 4)
-        if url is not None and rank is not None and integer(script, rank) is None:
-            yield Setting(init, "init_method", url)
+        store = call_argument(init, "store", 5)
+        store = resolve(script, store, into_functions=True) if store is not None else None
+        if isinstance(store, ast.Call) and script.call_name(store.func) == _FILE_STORE:
+            url = call_argument(store, "file_name", 0)
+        if url is None or rank is None or integer(script, rank) is not None:
+            continue
+        # What the parent passes to the processes is the same in all of them.
+        made_in = [f for f, _ in execution_frames(script, resolve(script, url))]
+        if not started or (store is not None and any(f in started for f in made_in)):
+            yield Setting(init, "init_method" if store is None else "the store's file", url)
 
 
 def _check_own_choice(
@@ -82,7 +92,8 @@ def _check_own_choice(
     for node, name, value in settings:
         by_rank = _is_computed_from_rank(value)
         text = _text_with_values(script, value)
-        is_file = name == "init_method" and "file:" in text and _FILE_BY_PROCESS.search(text)
+        is_file = (name == "init_method" and "file:" in text) or name == "the store's file"
+        is_file = is_file and _FILE_BY_PROCESS.search(text) is not None
         if name == "init_method":
             text = text.replace("gethostname", "")  # on one host, all have the same
         if not by_rank and not is_file and not _CHOSEN_BY_PROCESS.search(text):
@@ -100,7 +111,7 @@ def _check_own_choice(
                 script.evidence_for(inits[0]),
             ),
             fix='init_method="env://"   # MASTER_ADDR and MASTER_PORT are set once, for all ranks'
-            if name == "init_method"
+            if node in inits
             else f'os.environ["{name}"]   # set once, by the launcher, for all ranks',
             certainty=Certainty.LIKELY,
             where=script.place_of(node),

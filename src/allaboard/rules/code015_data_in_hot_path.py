@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.flow.loops import has_inner_loop, innermost_loop, repeating_loop
 from allaboard.formats.python.script_ast import Script, read_script
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRAINING_CALLS = ("backward", "apply_gradients", "train_on_batch")
 _MAX_CALL_DEPTH = 3
 """Length of a chain of calls that is followed to a function that trains."""
@@ -35,16 +35,16 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.is_distributed:
         return
     for name, call in script.calls:
-        loop = _innermost_loop(script, call)
-        takes_next = name == "next" and bool(call.args)
-        if loop is None and takes_next:
+        over = _advanced(name, call)
+        loop = innermost_loop(script, call)
+        if loop is None and over is not None:
             loop = _loop_of_callers(script, call)
         if loop is None:
             continue
         if (
-            takes_next
-            and _is_new_iterator(script, call.args[0], loop)
-            and _is_training_loop(script, loop)
+            over is not None
+            and _is_new_iterator(script, over, loop)
+            and (innermost_loop(script, call) is None or _is_training_loop(script, loop))
         ):
             yield _claim(
                 script,
@@ -57,7 +57,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             isinstance(call.func, ast.Attribute)
             and call.func.attr in _DISTRIBUTING_METHODS
             and _is_training_loop(script, loop)
-            and not _has_inner_loop(loop)
+            and not has_inner_loop(loop)
         ):
             yield _claim(
                 script,
@@ -67,29 +67,26 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             )
 
 
-def _innermost_loop(script: Script, node: ast.AST) -> ast.AST | None:
-    """Return the innermost loop around a node, within its function, or None."""
-    child = node
-    for above in script.ancestors(node):
-        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return None
-        if isinstance(above, _LOOPS) and child is not getattr(above, "iter", None):
-            return above
-        child = above
-    return None
+def _advanced(name: str, call: ast.Call) -> ast.expr | None:
+    """Return the iterator that a call takes the next item from; None for any other call."""
+    if name == "next" and call.args:
+        return call.args[0]
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "get_next"
+    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
 
 
 def _loop_of_callers(script: Script, call: ast.Call) -> ast.AST | None:
-    """Return the innermost loop that calls the step, a function without a loop, in which a call stands."""
+    """Return the innermost loop that calls the function around a call, which is a step without a loop, or
+    gives a step its batch."""
     function = script.enclosing_function(call)
-    if function is None or _has_inner_loop(function) or not _is_training_loop(script, function):
+    loop = repeating_loop(script, call)
+    if function is None or loop is None or has_inner_loop(function):
         return None
-    for use in script.name_uses(function):
-        parent = script.parents.get(use)
-        loop = _innermost_loop(script, use)
-        if isinstance(parent, ast.Call) and parent.func is use and loop is not None:
-            return loop
-    return None
+    gives = any(isinstance(a, ast.Return) for a in script.ancestors(call))
+    trains = _is_training_loop(script, function) or (
+        gives and _is_training_loop(script, loop, False)
+    )
+    return loop if trains else None
 
 
 def _is_new_iterator(script: Script, node: ast.expr, loop: ast.AST) -> bool:
@@ -99,7 +96,7 @@ def _is_new_iterator(script: Script, node: ast.expr, loop: ast.AST) -> bool:
     """
     if isinstance(node, ast.Name):
         value = script.ranks.sole_value(node)
-        is_made_there = value is not None and _innermost_loop(script, value) is loop
+        is_made_there = value is not None and innermost_loop(script, value) is loop
         uses = [
             n
             for n in ast.walk(loop)
@@ -119,15 +116,27 @@ def _is_new_iterator(script: Script, node: ast.expr, loop: ast.AST) -> bool:
     return called not in _METHODS_WITHOUT_DATA
 
 
-def _is_training_loop(script: Script, loop: ast.AST) -> bool:
+def _is_training_loop(script: Script, loop: ast.AST, by_epochs: bool = True) -> bool:
     """Return True if the loop trains, itself or by functions of the script that it calls or passes on
-    (`strategy.run(step, …)`)."""
+    (`strategy.run(step, …)`). Without ``by_epochs`` those with a loop of their own do not count."""
     functions = [
-        n for n in ast.walk(script.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+        n
+        for n in ast.walk(script.tree)
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (by_epochs or not has_inner_loop(n))
+    ]
+    compiled = [
+        (n.targets[0].id, n.value)
+        for n in script.parents
+        if isinstance(n, ast.Assign)
+        and isinstance(n.targets[0], ast.Name)
+        and isinstance(n.value, ast.Call)
+        and script.call_name(n.value.func) == "tensorflow.function"
     ]
     train: set[str] = set()
     for _ in range(_MAX_CALL_DEPTH):
         train |= {f.name for f in functions if _calls_training(f, train)}
+        train |= {name for name, value in compiled if _calls_training(value, train)}
     return _calls_training(loop, train)
 
 
@@ -137,15 +146,11 @@ def _calls_training(node: ast.AST, functions: set[str]) -> bool:
             continue
         if isinstance(call.func, ast.Attribute) and call.func.attr in _TRAINING_CALLS:
             return True
-        used = [call.func, *call.args]
-        if any(isinstance(n, ast.Name) and n.id in functions for n in used):
-            return True
+        for used in (call.func, *call.args):
+            is_own = isinstance(used, ast.Attribute) and ast.unparse(used.value) == "self"
+            if (used.attr if is_own else getattr(used, "id", "")) in functions:  # type: ignore[attr-defined]
+                return True
     return False
-
-
-def _has_inner_loop(loop: ast.AST) -> bool:
-    """Return True if an inner loop runs through the data: then the outer one counts epochs."""
-    return any(isinstance(n, _LOOPS) for n in ast.walk(loop) if n is not loop)
 
 
 def _claim(script: Script, call: ast.Call, summary: str, fix: str) -> Claim:

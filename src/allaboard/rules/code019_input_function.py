@@ -18,9 +18,9 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.flow.tf_datasets import DISTRIBUTE_METHODS, function_of
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.tf_datasets import DISTRIBUTE_METHODS, function_of
 
 _DIVIDES = re.compile(
     r"shard\b|input_pipeline_id|num_input_pipelines|task_id|task_index|worker_index"
@@ -35,10 +35,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     for call in script.method_calls(*(DISTRIBUTE_METHODS - {"experimental_distribute_dataset"})):
         made_by = call_argument(call, "dataset_fn", 0)
-        function = function_of(script, made_by) if made_by is not None else None
-        if function is None:
+        found = function_of(script, made_by) if made_by is not None else None
+        if found is None:
             continue
-        problem = _input_function_problem(script, function)
+        function = found[0]
+        problem = _input_function_problem(script, *found)
         if problem:
             summary, fix, severity = problem
             yield Claim(
@@ -52,14 +53,14 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _input_function_problem(
-    script: Script, function: Function | ast.Lambda
+    script: Script, function: Function | ast.Lambda, filled: int
 ) -> tuple[str, str, Severity] | None:
     """Return summary, correction and weight of what is wrong with a function that makes datasets."""
     name = "the lambda" if isinstance(function, ast.Lambda) else function.name
     parameters = function.args
     if parameters.vararg is not None or parameters.kwarg is not None:
         return None
-    positional = [a.arg for a in (*parameters.posonlyargs, *parameters.args) if a.arg != "self"]
+    positional = [a.arg for a in (*parameters.posonlyargs, *parameters.args)][filled:]
     if not positional:
         header = "lambda context: …" if name == "the lambda" else f"def {name}(context):"
         return f"{name} takes no InputContext, with which it is called", header, Severity.ERROR

@@ -98,12 +98,22 @@ def _is_fine(script: Script, call: ast.Call, through_run: dict[str, ast.Call]) -
     child: ast.AST = call
     for above in script.ancestors(call):
         test = above.test if isinstance(above, (ast.If, ast.IfExp)) else child
-        if child is not test and _CHOICE_FOR_THE_WHOLE_RUN.search(ast.unparse(test)):
+        is_choice = child is not test and _CHOICE_FOR_THE_WHOLE_RUN.search(ast.unparse(test))
+        if is_choice and not _changes_in_loop(script, test):
             return True
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return above.name in through_run or not _is_called(script, above)
         child = above
     return False
+
+
+def _changes_in_loop(script: Script, test: ast.AST) -> bool:
+    """Return True if a condition asks for the step or the epoch: what a loop around it counts."""
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    loops = (a for a in script.ancestors(test) if isinstance(a, ast.For))
+    return any(
+        isinstance(n, ast.Name) and n.id in names for loop in loops for n in ast.walk(loop.target)
+    )
 
 
 def _is_called(script: Script, function: Function) -> bool:

@@ -19,12 +19,16 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.command_line import option_of
-from allaboard.formats.python.evaluation import integer, resolve
+from allaboard.formats.python.evaluation import integer
+from allaboard.formats.python.flow.child_processes import launches
+from allaboard.formats.python.flow.execution_order import certainly_runs_before
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
-_OTHER_START = re.compile(r"""set_start_method|get_context|['"](?:spawn|forkserver)['"]""")
+_OTHER_START = re.compile(
+    r"""set_start_method|get_context\((?!(?:method=)?['"]fork['"])|['"](?:spawn|forkserver)['"]"""
+)
 """Matches a script that chooses how processes start."""
 _HARMLESS = frozenset(
     f"torch.cuda.{name}"
@@ -144,25 +148,19 @@ def _earlier_cuda_uses(script: Script, start: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that start CUDA in the parent, certainly before the processes are started."""
     function = script.enclosing_function(start)
     for name, call in script.calls:
-        home = script.enclosing_function(call)
-        if call.lineno >= start.lineno or home not in (None, function):
-            continue
-        if home is None and _is_main_part(script, call) and function is not None:
-            continue
-        if any(
-            isinstance(a, (ast.If, ast.Try)) and not _is_guard(a) for a in script.ancestors(call)
+        if _starts_cuda(name, call) and (
+            certainly_runs_before(script, call, start)
+            or (
+                function is not None and _is_at_the_top(script, call) and call.lineno < start.lineno
+            )
         ):
-            continue
-        if _starts_cuda(name, call):
             yield call
 
 
-def _is_main_part(script: Script, node: ast.AST) -> bool:
-    return any(isinstance(a, ast.If) and _is_guard(a) for a in script.ancestors(node))
-
-
-def _is_guard(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+def _is_at_the_top(script: Script, node: ast.AST) -> bool:
+    """Return True for what runs as soon as the script is read, before any of its functions."""
+    around = (ast.If, ast.Try, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
+    return not any(isinstance(a, around) for a in script.ancestors(node))
 
 
 def _starts_cuda(name: str, call: ast.Call) -> bool:

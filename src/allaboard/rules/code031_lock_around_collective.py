@@ -21,11 +21,11 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.call_graph import call_graph_of
 from allaboard.formats.python.collective_calls import COLLECTIVE_CALLS, JOINT_CONSTRUCTORS
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import receiver_call_name, resolve, resolver_of
 from allaboard.formats.python.script_ast import Script, read_script
 
 _SHARED_LOCK = re.compile(
-    r"(?:torch\.)?multiprocessing\.(?:Lock|RLock|Semaphore|BoundedSemaphore)|filelock\.\w*FileLock"
+    r"(?:torch\.)?multiprocessing\.(?:(?:get_context|Manager)\(\)\.)?(?:Lock|RLock|Semaphore|BoundedSemaphore)|filelock\.\w*FileLock"
     r"|portalocker\.Lock|.*\.InterProcessLock"
 )
 _ANY_LOCK = re.compile(rf"{_SHARED_LOCK.pattern}|threading\.(?:Lock|Semaphore|BoundedSemaphore)")
@@ -68,10 +68,12 @@ def _meeting_calls(script: Script) -> Iterator[ast.Call]:
 def _is_lock(script: Script, node: ast.expr, pattern: re.Pattern[str]) -> bool:
     """Return True for a lock that the script makes, or a variable that holds one."""
     if isinstance(node, ast.Call):
-        return pattern.fullmatch(script.call_name(node.func)) is not None
+        return pattern.fullmatch(receiver_call_name(script, node)) is not None
     made_by = script.assigned.get(ast.unparse(node), "")
     if not made_by and isinstance(node, (ast.Name, ast.Attribute)):
         value = resolve(script, node)
+        if isinstance(value, ast.Call):
+            return _is_lock(script, value, pattern)
         passed = isinstance(value, ast.Name) and script.ranks.parameter_scope(value) is not None
         # A lock that a process gets from whoever starts it is shared with the others.
         return passed and _is_lock_of_processes(script, value)
@@ -88,11 +90,13 @@ def _is_lock_of_processes(script: Script, name: ast.expr) -> bool:
     )
 
 
-def _enclosing_lock(script: Script, call: ast.Call) -> ast.AST | None:
+def _enclosing_lock(script: Script, call: ast.AST) -> ast.AST | None:
     """Return the `with lock:` around a call, if the lock is one between processes."""
     for above in script.ancestors(call):
         if isinstance(above, ast.With) and any(
-            _is_lock(script, item.context_expr, _SHARED_LOCK) for item in above.items
+            _is_lock(script, item.context_expr, _SHARED_LOCK)
+            or _acquires(script, item.context_expr)
+            for item in above.items
         ):
             return above
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -100,9 +104,21 @@ def _enclosing_lock(script: Script, call: ast.Call) -> ast.AST | None:
     return None
 
 
-def _acquired_before(script: Script, call: ast.Call) -> ast.AST | None:
+def _acquires(script: Script, context: ast.expr) -> bool:
+    """Return True for a context manager of the script that holds a lock between processes."""
+    manager = resolver_of(script).called(context) if isinstance(context, ast.Call) else None
+    if manager is None or not isinstance(manager, ast.FunctionDef):
+        return False
+    gives_way = next((s for s in ast.walk(manager) if isinstance(s, ast.Yield)), None)
+    return (
+        gives_way is not None
+        and (_enclosing_lock(script, gives_way) or _acquired_before(script, gives_way)) is not None
+    )
+
+
+def _acquired_before(script: Script, call: ast.AST) -> ast.AST | None:
     """Return the acquisition in an enclosing block that is not released before the call."""
-    child: ast.AST = call
+    child = call
     for above in script.ancestors(call):
         block = getattr(above, "body", None)
         if isinstance(block, list) and child in block:

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.child_processes import Launch, launches
+from allaboard.formats.python.flow.child_processes import Launch, launches
+from allaboard.formats.python.resolution import resolver_of
 from allaboard.formats.python.script_ast import Function, Script, read_script
 
 _CHANGING_METHODS = frozenset(
@@ -37,7 +38,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     reported: set[str] = set()
     for launch in launches(script):
-        for name, change in _changes(launch.function, names):
+        functions = [launch.function, *_called_by(script, launch.function)]
+        for name, change in (c for f in functions for c in _changes(f, names)):
             read = _read_after(script, launch, name)
             if read is None or name in reported:
                 continue
@@ -53,6 +55,13 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             )
 
 
+def _called_by(script: Script, function: Function) -> list[Function]:
+    """Return the functions of the script that a function calls itself."""
+    calls = (n for n in ast.walk(function) if isinstance(n, ast.Call))
+    called = (resolver_of(script).called(call) for call in calls)
+    return [f for f in dict.fromkeys(called) if f is not None and f is not function]
+
+
 def _plain_globals(script: Script) -> dict[str, str]:
     """Return the lists, dicts, sets and numbers at the top of the script, with their shared counterparts."""
     names = {}
@@ -60,9 +69,9 @@ def _plain_globals(script: Script) -> dict[str, str]:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
         value = ast.unparse(statement.value)
-        if value in ("[]", "list()"):
+        if value == "list()" or isinstance(statement.value, ast.List):
             names[statement.targets[0].id] = "list()"
-        elif value in ("{}", "dict()", "set()"):
+        elif value in ("dict()", "set()") or isinstance(statement.value, ast.Dict):
             names[statement.targets[0].id] = "dict()"
         elif isinstance(statement.value, ast.Constant) and type(statement.value.value) in (
             int,
@@ -107,6 +116,8 @@ def _changed_name(node: ast.AST) -> str:
         target = node.value
     elif isinstance(node, ast.AugAssign):
         target = node.target
+    while isinstance(target, ast.Subscript):
+        target = target.value  # history["loss"].append(loss)
     if isinstance(target, ast.Attribute):
         return ast.unparse(target)
     return target.id if isinstance(target, ast.Name) else ""

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.flow.execution_order import certainly_runs_before
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _STARTS_BACKEND = re.compile(
@@ -62,22 +63,14 @@ def _is_of_one(start: ast.Call) -> bool:
 def _earlier_uses(script: Script, start: ast.Call) -> Iterator[ast.Call]:
     """Yield the calls that start the backend, and certainly run before."""
     function = script.enclosing_function(start)
-    around = set(script.ancestors(start))
+    conditions = (ast.If, ast.IfExp, ast.Try, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)
     for name, call in script.calls:
         if not _STARTS_BACKEND.fullmatch(name):
             continue
-        home = script.enclosing_function(call)
-        if home not in (None, function) or (home is function and call.lineno >= start.lineno):
-            continue
-        conditions = [
-            a
-            for a in script.ancestors(call)
-            if isinstance(a, (ast.If, ast.IfExp, ast.Try, ast.Lambda, ast.ExceptHandler))
-            and a not in around
-        ]
-        # At the top of the script, below what calls the function, it may run later.
-        below = home is None and function is not None and call.lineno > (function.end_lineno or 0)
-        if not conditions and not below:
+        # Who calls the function of the start may be unknown; what stands above it runs first.
+        is_above = function is not None and call.lineno < function.lineno
+        at_the_top = not any(isinstance(a, conditions) for a in script.ancestors(call))
+        if (is_above and at_the_top) or certainly_runs_before(script, call, start):
             yield call
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES, is_limited_to_group
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, leaves_block, read_script
 
 _RECEIVE = "torch.distributed.recv"

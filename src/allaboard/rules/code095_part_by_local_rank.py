@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.flow.host_numbers import is_number_of_ranks, is_number_on_host
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _SAMPLERS = ("torch.utils.data.DistributedSampler", "datasets.distributed.split_dataset_by_node")

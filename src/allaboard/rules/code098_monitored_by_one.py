@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _WATCHERS = re.compile(r"(?:.*\.)?(?:EarlyStopping|ModelCheckpoint|ReduceLROnPlateau)")

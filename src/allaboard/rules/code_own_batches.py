@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.bindings import bindings_of
 from allaboard.formats.python.collective_calls import (
     FRAMEWORK_WORDS,
     HOROVOD_COLLECTIVES,
     SYNCED_LOGS,
 )
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.flow.bindings import bindings_of
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.steps.joint_steps import joint_steps_of

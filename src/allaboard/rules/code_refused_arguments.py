@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.flow.branches import exclude_each_other, may_reach
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 

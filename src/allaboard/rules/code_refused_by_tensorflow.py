@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.command_line import option_of
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.written_tf_config import dict_entries

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
-from allaboard.formats.python.child_processes import Launch, launches
 from allaboard.formats.python.command_line import option_of
-from allaboard.formats.python.evaluation import integer, resolve
+from allaboard.formats.python.evaluation import integer
+from allaboard.formats.python.flow.child_processes import Launch, launches
 from allaboard.formats.python.flow.host_numbers import is_number_of_ranks, is_of_a_cluster
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import call_argument
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.tf1_servers import cluster_jobs, server_script
@@ -33,9 +34,12 @@ def _pinned_to_worker(facts: ScriptFacts) -> Iterator[Claim]:
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.With):
             continue
-        device = ast.unparse(node.items[0].context_expr)
+        context = node.items[0].context_expr
+        device = ast.unparse(context)
         if "device(" not in device:
             continue
+        if isinstance(context, ast.Call) and len(context.args) == 1:
+            device = ast.unparse(resolve(script, context.args[0]))
         if not setters and not _WORKER_DEVICE.search(device):
             continue
         if setters and "replica_device_setter" not in device:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.evaluation import evaluate, resolve
+from allaboard.formats.python.evaluation import evaluate
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.tf1_servers import cluster_jobs, plain_session, server_script

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.flow.tf_datasets import Pipeline, loop_source, pipeline_part
+from allaboard.formats.python.resolution import receiver_call_name
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.tf_datasets import Pipeline, loop_source, pipeline_part
 
 _RUN_METHODS = ("run", "experimental_run_v2")
 _DIVIDES = re.compile(
@@ -22,7 +23,7 @@ def _strategy_runs(script: Script) -> Iterator[tuple[ast.Call, ast.expr, list[as
     """Yield the calls of `strategy.run`, with the step's function and its arguments."""
     for call in script.method_calls(*_RUN_METHODS):
         passed = call_argument(call, "args", 1)
-        if "Strategy" not in script.call_name(call.func) and "strategy" not in (
+        if "Strategy" not in receiver_call_name(script, call) and "strategy" not in (
             ast.unparse(call.func).lower()
         ):
             continue

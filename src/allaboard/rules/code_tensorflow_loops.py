@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.flow.execution_order import runs_before
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import (
     Function,
     Script,

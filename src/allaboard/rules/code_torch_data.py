@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.evaluation import evaluate
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 
@@ -83,7 +84,7 @@ def _order_claim(script: Script, node: ast.AST, other_node: ast.AST, reason: str
 
 def _loaded_onto_one(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
-    if "torch.load(" not in source or "map_location" in source or "nccl" not in source:
+    if "torch.load(" not in source or "nccl" not in source:
         return
     script = read_script(facts)
     if not script.calls_of("torch.distributed.init_process_group") or ".cpu()" in source:
@@ -93,7 +94,10 @@ def _loaded_onto_one(facts: ScriptFacts) -> Iterator[Claim]:
     for call in script.calls_of("torch.load"):
         parent = script.parents.get(call)
         name = full_name(parent.targets[0], {}) if isinstance(parent, ast.Assign) else ""
-        if len(call.args) > 1 or script.rank_condition(call) is not None:
+        onto = call_argument(call, "map_location", 1)
+        is_unstated = onto is None and "map_location" not in source
+        is_onto_one = is_unstated or evaluate(script, onto) == "cuda:0"
+        if not is_onto_one or script.rank_condition(call) is not None:
             continue
         loads = script.method_calls("load_state_dict")
         if not any(

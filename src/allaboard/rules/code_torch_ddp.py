@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.script_rule import script_rule
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 

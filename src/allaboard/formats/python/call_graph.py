@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Set
-from functools import cached_property, lru_cache
+from collections.abc import Iterator
+from functools import lru_cache
 
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_tests import canonical_text, negated_text
-from allaboard.formats.python.script_ast import Function, Script, call_argument, leaves_block
+from allaboard.formats.python.resolution import resolver_of
+from allaboard.formats.python.script_ast import Function, Script, leaves_block
 
 MAX_DEPTH = 4
 """Levels of functions that are followed."""
@@ -36,77 +36,14 @@ class CallGraph:
         self._possible_calls: dict[tuple[Function, frozenset[str], int], bool] = {}
         self._leaving_statements: dict[ast.stmt, bool] = {}
 
-    @cached_property
-    def _functions(self) -> dict[str, list[Function]]:
-        """Functions by their names, methods as ``Class.name``; more than one if a name is bound again."""
-        by_name: dict[str, list[Function]] = {}
-        for node in ast.walk(self.script.tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                parent = self.script.parents.get(node)
-                owner = f"{parent.name}." if isinstance(parent, ast.ClassDef) else ""
-                by_name.setdefault(owner + node.name, []).append(node)
-        return by_name
-
-    @cached_property
-    def _bound(self) -> Set[str]:
-        """Names that are also variables or parameters somewhere: they may be other functions."""
-        names = set()
-        for node in ast.walk(self.script.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-            elif isinstance(node, ast.arg):
-                names.add(node.arg)
-        return names
-
-    @cached_property
-    def _class_names(self) -> Set[str]:
-        return {n.name for n in self.script.parents if isinstance(n, ast.ClassDef)}
-
     def called_function(self, call: ast.Call) -> Function | None:
         """Return the function of the script that is certainly called; None for any other."""
-        name = ""
-        if isinstance(call.func, ast.Name) and call.func.id not in self._bound:
-            name = call.func.id
-        elif isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
-            owner = next(
-                (a for a in self.script.ancestors(call) if isinstance(a, ast.ClassDef)), None
-            )
-            name = f"{owner.name}.{call.func.attr}" if owner is not None else ""
-        elif isinstance(call.func, ast.Attribute):
-            # model = Net(); model.fit()
-            name = self.script.call_name(call.func).replace("().", ".")
-            name = "" if name in self._functions and "." not in name else name
-            name = name if name in self._functions else self._method_of_given(call.func)
-        if isinstance(call.func, ast.Name) and name in self._class_names:
-            name = f"{name}.__init__"
-        candidates = self._functions.get(name, [])
-        return candidates[0] if len(candidates) == 1 else None
-
-    def _method_of_given(self, function: ast.Attribute) -> str:
-        """Return ``Class.method`` for an object that its caller made: a parameter, or an attribute that the
-        constructor sets from one; "" if that is not seen."""
-        receiver = function.value
-        if not isinstance(receiver, (ast.Name, ast.Attribute)):
-            return ""
-        value = self.script.ranks.sole_value(receiver) or receiver
-        origin: ast.expr | None = resolve(self.script, value)
-        if isinstance(origin, ast.Name):
-            origin = self._constructor_argument(origin)
-        name = full_name(origin.func, {}) if isinstance(origin, ast.Call) else ""
-        return f"{name}.{function.attr}" if name in self._class_names else ""
-
-    def _constructor_argument(self, name: ast.Name) -> ast.expr | None:
-        """Return what a parameter of a constructor gets in the one call of its class."""
-        scope = self.script.ranks.parameter_scope(name)
-        owner = self.script.parents.get(scope) if scope is not None else None
-        if scope is None or scope.name != "__init__" or not isinstance(owner, ast.ClassDef):
-            return None
-        calls = self.script.calls_of(owner.name)
-        names = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
-        if len(calls) != 1 or name.id not in names:
-            return None
-        passed = call_argument(calls[0], name.id, names.index(name.id) - 1)
-        return resolve(self.script, passed) if passed is not None else None
+        function = resolver_of(self.script).called(call)
+        if function is not None or not isinstance(call.func, ast.Attribute):
+            return function
+        # model = Net(); model.fit(), wherever the variable is
+        owner = self.script.assigned.get(full_name(call.func.value, {}), "")
+        return self.script.method_of(owner, call.func.attr)
 
     def certain_calls(
         self, call: ast.Call, names: frozenset[str], depth: int = MAX_DEPTH

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from allaboard.formats.python.evaluation import evaluate, resolve
+from allaboard.formats.python.evaluation import evaluate
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script
 
 _READERS = ("os.getenv", "os.environ.get")

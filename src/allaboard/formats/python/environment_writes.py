@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from allaboard.formats.python.evaluation import evaluate, resolve
+from allaboard.formats.python.evaluation import evaluate
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script
 
 
@@ -78,6 +79,27 @@ def _write(
     variable = evaluate(script, key)
     if isinstance(variable, str):
         yield EnvironmentWrite(variable, value, node)
+    elif isinstance(key, ast.Name):
+        for row_key, row_value in _rows(script, key, value):
+            yield from _write(script, row_key, row_value, node)
+
+
+def _rows(script: Script, key: ast.Name, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what both are in each turn of `for key, value in ...` over written pairs or a dict."""
+    loop = next((a for a in script.ancestors(key) if isinstance(a, ast.For)), None)
+    if loop is None or not isinstance(loop.target, ast.Tuple) or not isinstance(value, ast.Name):
+        return
+    if [getattr(t, "id", "") for t in loop.target.elts] != [key.id, value.id]:
+        return
+    over = loop.iter
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and not over.args:
+        over = over.func.value if over.func.attr == "items" else over
+    over = resolve(script, over)
+    if isinstance(over, (ast.Tuple, ast.List)):
+        pairs = [e.elts for e in over.elts if isinstance(e, (ast.Tuple, ast.List))]
+        yield from ((p[0], p[1]) for p in pairs if len(p) == 2)
+    elif isinstance(over, ast.Dict):
+        yield from ((k, v) for k, v in zip(over.keys, over.values, strict=True) if k is not None)
 
 
 def _is_environment(script: Script, node: ast.expr) -> bool:

@@ -53,7 +53,7 @@ def join_size(script: Script, join: Join) -> int | None:
     """Return the number of ranks, or of tasks of this job in TensorFlow's cluster, if it is constant."""
     if not join.name.startswith("tensorflow."):
         return integer(script, join.size)
-    from allaboard.formats.python.evaluation import resolve
+    from allaboard.formats.python.resolution import resolve
     from allaboard.formats.python.written_tf_config import dict_entries
 
     cluster = resolve(script, join.call.args[0]) if join.call.args else None

@@ -37,6 +37,13 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for statement in tree.body:
+        # tf1 = tf.compat.v1
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Attribute):
+            full, target = full_name(statement.value, {}), statement.targets[-1]
+            is_imported = full.partition(".")[0] in names
+            if is_imported and isinstance(target, ast.Name):
+                names.setdefault(target.id, full_name(statement.value, names))
     return names
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from allaboard.facts.configuration.source_variables import variables_of
+from allaboard.formats.python.binding_places import binding_places
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | None
 Key = tuple[Scope, str]
@@ -250,30 +251,13 @@ class RankDataflow:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yield targets with the expression that they are bound to; None if it is not known."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _unpack_target(target, node.value)
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
-        if node.value is not None:
-            yield node.target, node.value
-    elif isinstance(node, ast.AugAssign):
-        yield node.target, None
-    elif isinstance(node, (ast.For, ast.AsyncFor)):
-        yield from _unpack_target(node.target, None)
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        yield from _unpack_target(node.optional_vars, None)
-
-
-def _unpack_target(
-    target: ast.expr, value: ast.expr | None
-) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        yield target, value
-        return
-    values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
-    for number, part in enumerate(target.elts):
-        yield from _unpack_target(part, values[number] if len(values) == len(target.elts) else None)
+    """Yield targets with the expression that they are bound to as a whole; None if it is not known."""
+    is_whole = isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+    if isinstance(node, ast.comprehension) or (isinstance(node, ast.AnnAssign) and not node.value):
+        return  # a comprehension's variables are its own
+    for target, binding in binding_places(node):
+        if isinstance(target.ctx, ast.Store):  # xs[i] = 1 and xs.append(1) leave xs bound as it is
+            yield target, binding.value if is_whole and binding.number is None else None
 
 
 def _returned_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from allaboard.facts import ScriptFacts
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.written_tf_config import dict_entries
 

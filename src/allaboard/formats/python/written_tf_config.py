@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from allaboard.formats.python.constants import top_level_constants
 from allaboard.formats.python.environment_writes import environment_writes
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script
 from allaboard.formats.python.text_positions import ScriptPositions
 
@@ -33,7 +33,7 @@ class WrittenTfConfig:
 def written_tf_configs(script: Script) -> Iterator[WrittenTfConfig]:
     """Yield each TF_CONFIG that the script sets from a dict whose keys are all known."""
     for write in environment_writes(script, "TF_CONFIG"):
-        value = resolve(script, write.value)
+        value = resolve(script, write.value, into_functions=True)
         if not isinstance(value, ast.Call):
             continue
         argument = value.args[0] if value.args else None

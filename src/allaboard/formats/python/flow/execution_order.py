@@ -8,6 +8,7 @@ from allaboard.formats.python.script_ast import Function, Script
 
 MAX_DEPTH = 6
 """Functions between a place and the top of the script."""
+_CONDITIONS = (ast.If, ast.IfExp, ast.Match, ast.Try, ast.Lambda, ast.ExceptHandler)
 Frame = tuple[Function | None, ast.AST]
 """A function, or None for the top of the script, and the place in it."""
 
@@ -34,6 +35,20 @@ def earlier_place(script: Script, earlier: ast.AST, later: ast.AST) -> ast.AST |
     return None
 
 
+def certainly_runs_before(script: Script, earlier: ast.AST, later: ast.AST) -> bool:
+    """Return True if the script comes to the first place first, whatever its conditions say."""
+    common = earlier_place(script, earlier, later)
+    if common is None:
+        return False
+    around = {a for _, node in execution_frames(script, later) for a in script.ancestors(node)}
+    for _, node in execution_frames(script, earlier):
+        if any(isinstance(a, _CONDITIONS) and a not in around for a in script.ancestors(node)):
+            return False
+        if node is common:
+            return True
+    return False
+
+
 def execution_frames(script: Script, node: ast.AST) -> list[Frame]:
     """Return the place, and where the functions around it are called, from the innermost outwards.
 
@@ -52,23 +67,12 @@ def execution_frames(script: Script, node: ast.AST) -> list[Frame]:
 
 def _only_call(script: Script, function: Function) -> ast.AST | None:
     """Return the one call of a function, or of the class whose constructor it is; None for any other."""
-    owner = script.parents.get(function)
-    if isinstance(owner, ast.ClassDef):
-        if function.name == "__init__":
-            calls = [c for n, c in script.calls if n == owner.name]
-        else:
-            calls = [
-                c
-                for _, c in script.calls
-                if isinstance(c.func, ast.Attribute) and c.func.attr == function.name
-            ]
-        alone = function.name == "__init__" or len(script.functions_named(function.name)) == 1
-        return calls[0] if len(calls) == 1 and alone else None
+    is_method = isinstance(script.parents.get(function), ast.ClassDef)
+    if is_method and function.name != "__init__" and len(script.functions_named(function.name)) > 1:
+        return None
     uses = script.name_uses(function)
     call = script.parents.get(uses[0]) if len(uses) == 1 else None
-    if isinstance(call, ast.Call) and call.func is uses[0]:
-        return call
-    return None
+    return call if isinstance(call, ast.Call) and call.func is uses[0] else None
 
 
 def _within_function(script: Script, node: ast.AST) -> list[ast.AST]:
@@ -85,6 +89,8 @@ def _are_in_exclusive_branches(script: Script, node_a: ast.AST, node_b: ast.AST)
     for above, child_a in _with_children(script, node_a):
         child_b = children_b.get(id(above))
         if isinstance(above, ast.If) and child_b is not None and child_b is not child_a:
+            if above.test in (child_a, child_b):
+                return False  # the test runs before either branch
             return (child_a in above.body) != (child_b in above.body)
     return False
 

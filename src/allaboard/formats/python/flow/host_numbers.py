@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script
 
 _LOCAL_VARIABLES = ("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK")

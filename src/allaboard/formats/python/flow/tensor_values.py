@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from allaboard.formats.python.bindings import bindings_of
+from allaboard.formats.python.flow.bindings import bindings_of
 from allaboard.formats.python.script_ast import Script
 
 KEEPS_DEVICE = frozenset(

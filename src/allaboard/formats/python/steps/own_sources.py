@@ -6,8 +6,8 @@ import ast
 import re
 from functools import cached_property
 
-from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Function, Script
 
 _AGREES = re.compile(

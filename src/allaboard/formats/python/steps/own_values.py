@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 
-from allaboard.formats.python.bindings import Binding, Bindings, Variable, bindings_of
+from allaboard.formats.python.binding_places import Binding, Variable
+from allaboard.formats.python.flow.bindings import Bindings, bindings_of
 from allaboard.formats.python.script_ast import Function, Script
 from allaboard.formats.python.steps.joint_steps import JointSteps
 from allaboard.formats.python.steps.own_questions import asked_if_any, asks_if_finite, is_verdict

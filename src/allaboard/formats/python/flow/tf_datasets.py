@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from enum import StrEnum
 
-from allaboard.formats.python.evaluation import passed_values
+from allaboard.formats.python.call_parameters import is_method
+from allaboard.formats.python.resolution import passed_values, resolve, resolver_of
 from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 10
@@ -129,10 +130,13 @@ def _variable(
     values = script.ranks.bound_values(node)
     if values == [None] and isinstance(node, ast.Name):
         values = passed_values(script, node)
+    elif not values:
+        value = resolve(script, node)
+        values = [value] if value is not node else []
     parts = {
         pipeline_part(script, value, depth - 1, entered) if value is not None else Pipeline.UNKNOWN
         for value in values
-        if value is not node
+        if value is not node and not (isinstance(value, ast.Constant) and value.value is None)
     }
     unpacked = _unpacked_from_next(script, name, node, depth, entered)
     if unpacked:
@@ -186,14 +190,15 @@ def _call(script: Script, call: ast.Call, depth: int, entered: frozenset[str]) -
         part = pipeline_part(script, call.args[0], depth - 1, entered)
         table = _ITERATORS if name == "iter" else _OVER
         return table.get(part, Pipeline.UNKNOWN)
+    function = resolver_of(script).called(call)
+    if function is not None:
+        return _returned(script, function, depth)
     if isinstance(call.func, ast.Attribute):
         part = pipeline_part(script, call.func.value, depth - 1, entered)
         if part in (Pipeline.DATASET, Pipeline.SHARDED_DATASET):
             if method == "shard":
                 return Pipeline.SHARDED_DATASET
             return part if method in _TRANSFORMATIONS else Pipeline.UNKNOWN
-    if isinstance(call.func, ast.Name):
-        return _returned(script, call.func.id, depth)
     return Pipeline.UNKNOWN
 
 
@@ -202,33 +207,30 @@ def _has_text_split(call: ast.Call) -> bool:
     return isinstance(split, ast.Constant) and isinstance(split.value, str) and info is None
 
 
-def _returned(script: Script, name: str, depth: int) -> Pipeline:
+def _returned(script: Script, function: Function, depth: int) -> Pipeline:
     """Return what a function of the script returns, if all of its returns agree."""
-    functions = script.functions_named(name)
-    if len(functions) != 1:
-        return Pipeline.UNKNOWN
     parts = {
         pipeline_part(script, node.value, depth - 1) if node.value is not None else Pipeline.UNKNOWN
-        for node in ast.walk(functions[0])
-        if isinstance(node, ast.Return) and script.enclosing_function(node) is functions[0]
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return) and script.enclosing_function(node) is function
     }
     return parts.pop() if len(parts) == 1 else Pipeline.UNKNOWN
 
 
-def function_of(script: Script, node: ast.expr) -> Function | ast.Lambda | None:
-    """Return the function that an expression names, or its lambda; None if the script does not have it."""
+def function_of(script: Script, node: ast.expr) -> tuple[Function | ast.Lambda, int] | None:
+    """Return the function that runs when an expression is called, and how many of its first parameters have
+    values already; None if the script does not have it."""
+    node = resolve(script, node)
     if isinstance(node, ast.Lambda):
-        return node
+        return node, 0
+    resolver = resolver_of(script)
     if isinstance(node, ast.Call) and script.call_name(node.func) == "functools.partial":
-        # The context comes first, if nothing takes its place.
-        return function_of(script, node.args[0]) if len(node.args) == 1 else None
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
-        methods = script.functions_named(node.attr)
-        return methods[0] if len(methods) == 1 and not methods[0].decorator_list else None
-    if isinstance(node, ast.Name):
-        functions = script.functions_named(node.id)
-        if len(functions) == 1:
-            return functions[0]
-        value = script.ranks.sole_value(node)
-        return value if isinstance(value, ast.Lambda) else None
-    return None
+        inner = function_of(script, node.args[0]) if node.args else None
+        return (inner[0], inner[1] + len(node.args) - 1) if inner is not None else None
+    owner, maker = resolver.object_class(node)
+    if maker is not None and owner:
+        node = ast.Attribute(node, "__call__", ast.Load())
+    function = resolver.called(ast.Call(node, [], []))
+    if function is None or any(ast.unparse(d) != "staticmethod" for d in function.decorator_list):
+        return None
+    return function, int(is_method(script, function))

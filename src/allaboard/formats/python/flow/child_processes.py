@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from allaboard.formats.python.call_parameters import is_method, written_entries
 from allaboard.formats.python.evaluation import integer
+from allaboard.formats.python.resolution import resolver_of
 from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 
@@ -43,11 +45,10 @@ def _process(script: Script, call: ast.Call) -> Iterator[Launch]:
     if function is None:
         return
     values = list(passed.elts) if isinstance(passed, (ast.Tuple, ast.List)) else []
-    arguments = dict(zip((a.arg for a in function.args.args), values, strict=False))
+    names = [a.arg for a in function.args.args][is_method(script, function) :]
+    arguments = dict(zip(names, values, strict=False))
     by_name = call_argument(call, "kwargs", 4)
-    if isinstance(by_name, ast.Dict):
-        pairs = zip(by_name.keys, by_name.values, strict=True)
-        arguments |= {str(k.value): v for k, v in pairs if isinstance(k, ast.Constant)}
+    arguments |= (written_entries(by_name) if by_name is not None else None) or {}
     ranges = {}
     count: int | None = 1
     loop_variable, numbers = _enclosing_range(script, call)
@@ -92,6 +93,8 @@ def _spawn(script: Script, call: ast.Call) -> Iterator[Launch]:
 
 
 def _target(script: Script, node: ast.expr | None) -> Function | None:
+    if isinstance(node, ast.Attribute):
+        return resolver_of(script).called(ast.Call(node, [], []))
     functions = script.functions_named(node.id) if isinstance(node, ast.Name) else []
     return functions[0] if len(functions) == 1 else None
 

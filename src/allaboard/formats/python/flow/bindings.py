@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
+from allaboard.formats.python.binding_places import Binding, Variable, binding_places
 from allaboard.formats.python.call_graph import call_graph_of
+from allaboard.formats.python.call_parameters import argument_of
 from allaboard.formats.python.import_names import full_name
-from allaboard.formats.python.script_ast import Function, Script, call_argument
-
-Variable = ast.Name | ast.Attribute | ast.Subscript
-
-
-class Binding(NamedTuple):
-    """One place where a variable gets a value."""
-
-    place: ast.AST
-    """The statement, loop, ``with`` item or comprehension."""
-    value: ast.expr | None
-    """What it is bound to, or made of; None for what has no expression."""
-    is_item: bool = False
-    """True if it gets one item of the value after the other."""
-    is_passed: bool = False
-    """True if it is an object that has got the value as an argument."""
-    number: int | None = None
-    """Position in the tuple that is unpacked; None if the whole value is bound."""
+from allaboard.formats.python.script_ast import Function, Script
 
 
 class Bindings:
@@ -43,7 +26,7 @@ class Bindings:
         self._callers: dict[Function, list[ast.Call]] = {}
         imported = {"self", *script.names}
         for node in script.parents:
-            for target, binding in _bindings(node):
+            for target, binding in binding_places(node):
                 if binding.is_passed and full_name(target, {}).partition(".")[0] in imported:
                     continue  # torch.save(loss) changes no object
                 key = self._key(script.enclosing_function(binding.place), target)
@@ -88,16 +71,7 @@ class Bindings:
 
     def argument(self, function: Function, call: ast.Call, name: str) -> ast.expr | None:
         """Return what a call passes for a parameter, or the parameter's default; None if neither is seen."""
-        parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-        is_method = isinstance(self._script.parents.get(function), ast.ClassDef) and not any(
-            ast.unparse(d) == "staticmethod" for d in function.decorator_list
-        )
-        position = parameters.index(name) - is_method if name in parameters else -1
-        passed = call_argument(call, name, position)
-        if passed is not None:
-            return passed
-        defaults = dict(zip(reversed(parameters), reversed(function.args.defaults), strict=False))
-        return defaults.get(name)
+        return argument_of(self._script, function, call, name)
 
     def comes_from(self, node: ast.expr, part: ast.expr) -> bool:
         """Return True if a value is made of a part of the script: through variables, the script's functions,
@@ -135,49 +109,6 @@ class Bindings:
             is_global = scope is not None and target.id in self._script.ranks.global_names(scope)
             return (None if is_global else scope), target.id
         return None, ast.unparse(target)
-
-
-def _bindings(node: ast.AST) -> Iterator[tuple[Variable, Binding]]:
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _unpacked(target, Binding(node, node.value))
-    elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
-        yield from _unpacked(node.target, Binding(node, node.value))
-    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
-        yield from _unpacked(node.target, Binding(node, node.iter, is_item=True))
-    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        yield from _unpacked(node.optional_vars, Binding(node, node.context_expr))
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        # losses.append(loss.item()), stopper(val_loss): an object counts as what it has got
-        call = node.value
-        holder = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-        arguments: list[ast.expr] = [*call.args, *(k.value for k in call.keywords)]
-        if isinstance(holder, (ast.Name, ast.Attribute)) and arguments:
-            yield holder, Binding(node, ast.Tuple(arguments, ast.Load()), is_passed=True)
-
-
-def _unpacked(target: ast.expr, binding: Binding) -> Iterator[tuple[Variable, Binding]]:
-    if isinstance(target, (ast.Tuple, ast.List)):
-        values = binding.value.elts if isinstance(binding.value, (ast.Tuple, ast.List)) else []
-        pairwise = len(values) == len(target.elts) and not binding.is_item
-        for number, part in enumerate(target.elts):
-            value = values[number] if pairwise else binding.value
-            outer = number if binding.number is None else binding.number
-            yield from _unpacked(
-                part, binding._replace(value=value, number=None if pairwise else outer)
-            )
-    elif isinstance(target, ast.Starred):
-        yield from _unpacked(target.value, binding)
-    elif isinstance(target, (ast.Name, ast.Attribute)):
-        yield target, binding
-    elif isinstance(target, ast.Subscript):
-        yield target, binding
-        holder = target.value
-        is_entry = isinstance(binding.place, ast.Assign) and not isinstance(
-            target.slice, ast.Constant
-        )
-        if is_entry and isinstance(holder, (ast.Name, ast.Attribute)):
-            yield holder, binding
 
 
 def _has_parameter(function: Function, name: str) -> bool:
