@@ -120,7 +120,7 @@ def _claim(script: Script, node: ast.AST, task: str) -> Claim:
 def _fixed_index(script: Script, written: WrittenTfConfig) -> Iterator[Claim]:
     """Report a worker's index that is constant, where the cluster comes from elsewhere."""
     from allaboard.formats.python.evaluation import evaluate, integer
-    from allaboard.formats.python.fixed_ranks import is_unconditional
+    from allaboard.formats.python.flow.fixed_ranks import is_unconditional
     from allaboard.formats.python.resolution import resolve
     from allaboard.formats.python.written_tf_config import dict_entries
 

@@ -21,8 +21,8 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer
-from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.flow.child_processes import launches
+from allaboard.formats.python.flow.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.flow.host_numbers import is_rank_among_hosts
 from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script

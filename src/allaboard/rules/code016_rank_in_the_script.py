@@ -21,7 +21,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.environment_writes import EnvironmentWrite, environment_writes
 from allaboard.formats.python.evaluation import integer
-from allaboard.formats.python.fixed_ranks import is_unconditional, join_size, joins
+from allaboard.formats.python.flow.fixed_ranks import is_unconditional, join_size, joins
 from allaboard.formats.python.script_ast import Script, read_script
 
 _STATES_RANK = re.compile(

@@ -20,8 +20,8 @@ from allaboard.facts import Certainty, Claim, Evidence, ScriptFacts, Stage
 from allaboard.formats.python.environment_reads import environment_variable
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import integer
-from allaboard.formats.python.fixed_ranks import is_unconditional
 from allaboard.formats.python.flow.child_processes import Launch, launches
+from allaboard.formats.python.flow.fixed_ranks import is_unconditional
 from allaboard.formats.python.resolution import resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 

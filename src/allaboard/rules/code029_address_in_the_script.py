@@ -25,8 +25,8 @@ from allaboard.formats.python.command_line import option_of
 from allaboard.formats.python.environment_reads import environment_variables_in
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer
-from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.flow.child_processes import launches
+from allaboard.formats.python.flow.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _INIT = "torch.distributed.init_process_group"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from allaboard.formats.python.class_definitions import method_of
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_tests import canonical_text, negated_text
 from allaboard.formats.python.resolution import resolver_of
@@ -43,7 +44,7 @@ class CallGraph:
             return function
         # model = Net(); model.fit(), wherever the variable is
         owner = self.script.assigned.get(full_name(call.func.value, {}), "")
-        return self.script.method_of(owner, call.func.attr)
+        return method_of(self.script, owner, call.func.attr)
 
     def certain_calls(
         self, call: ast.Call, names: frozenset[str], depth: int = MAX_DEPTH

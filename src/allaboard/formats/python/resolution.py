@@ -11,6 +11,12 @@ from allaboard.formats.python.call_parameters import (
     handed_arguments,
     written_entries,
 )
+from allaboard.formats.python.class_definitions import (
+    is_made_of_fields,
+    makers_of,
+    method_of,
+    stated_fields,
+)
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_dataflow import is_entry
 from allaboard.formats.python.script_ast import Function, Script, call_argument
@@ -30,6 +36,7 @@ class Resolver:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._followed: dict[ast.AST, ast.expr | None] = {}
+        self._passed: dict[tuple[Function, str], list[ast.expr | None]] = {}
         self._called: dict[ast.Call, Function | None] = {}
         self._depth = 0
 
@@ -79,9 +86,16 @@ class Resolver:
     def every_passed(self, name: ast.Name) -> list[ast.expr | None]:
         """Return what a parameter gets in each call of its function, None where that is not seen; empty if it
         is no parameter, or the function may be called by others."""
-        script, function = self._script, self._script.ranks.parameter_scope(name)
+        function = self._script.ranks.parameter_scope(name)
         if function is None or not _passes_arguments(function):
             return []
+        key = function, name.id
+        if key not in self._passed:
+            self._passed[key] = self._passed_to(function, name.id)
+        return self._passed[key]
+
+    def _passed_to(self, function: Function, name: str) -> list[ast.expr | None]:
+        script = self._script
         is_alone = len(script.functions_named(function.name)) == 1
         if not is_alone and not isinstance(script.parents.get(function), ast.ClassDef):
             return []
@@ -92,7 +106,7 @@ class Resolver:
                 call = handed_arguments(script, use)
             if not isinstance(call, ast.Call):
                 return []  # it is handed on, and called elsewhere
-            passed = argument_of(script, function, call, name.id)
+            passed = argument_of(script, function, call, name)
             is_seen = not isinstance(passed, ast.Starred) and not (
                 isinstance(passed, ast.Constant) and passed.value is ...
             )
@@ -138,13 +152,13 @@ class Resolver:
         own_attribute = ast.Attribute(ast.Name("self", ast.Load()), node.attr, ast.Load())
         if set_values := script.ranks.bound_values(own_attribute):
             return set_values[0] if len(set_values) == 1 else None
-        method = script.method_of(owner, node.attr)
+        method = method_of(script, owner, node.attr)
         if method is not None:
             return self.returned(method) if _is_property(method) else None
-        stated = script.stated_fields(owner)
-        if is_class or not script.is_made_of_fields(owner):
+        stated = stated_fields(script, owner)
+        if is_class or not is_made_of_fields(script, owner):
             return stated.get(node.attr)
-        makers = [maker] if maker is not None else script.makers_of(owner)
+        makers = [maker] if maker is not None else makers_of(script, owner)
         values = [_field(call, node.attr, stated) for call in makers]
         return _agreed(values)
 
@@ -162,7 +176,7 @@ class Resolver:
         script = self._script
         if isinstance(named, ast.Name):
             if named.id in script.class_bodies:
-                return script.method_of(named.id, "__init__")
+                return method_of(script, named.id, "__init__")
             functions = script.functions_named(named.id)
             is_plain = len(functions) == 1 and not isinstance(
                 script.parents.get(functions[0]), ast.ClassDef
@@ -171,7 +185,7 @@ class Resolver:
         if not isinstance(named, ast.Attribute):
             return None
         owner, _ = self.object_class(named.value)
-        return script.method_of(owner, named.attr) if owner else None
+        return method_of(script, owner, named.attr) if owner else None
 
     def returned(self, function: Function) -> ast.expr | None:
         """Return the one expression that a function returns; None if there are several, or it is a

@@ -343,62 +343,14 @@ class Script:
             holder = next(
                 (a for a in self.ancestors(receiver) if isinstance(a, ast.ClassDef)), None
             )
-            bases = [ast.unparse(b) for b in (*(holder.bases if holder else ()), *owner.bases)]
-            return holder is owner or owner.name in bases or getattr(holder, "name", "") in bases
+            name = holder.name if holder is not None else ""
+            related = self.derived_classes.get(owner.name, []), self.derived_classes.get(name, [])
+            return holder is owner or name in related[0] or owner.name in related[1]
         text = full_name(receiver, {})
         if text.partition(".")[0] in self.names:
             return False
         made_by = self.assigned.get(text, owner.name)
         return made_by == owner.name or made_by in self._functions
-
-    def method_of(self, class_name: str, name: str) -> Function | None:
-        """Return the method that an object of a class has, its own or that of a base in the script; None if
-        there is none, or a class that is derived from it has another."""
-        for derived, node in self._classes.items():
-            is_derived = class_name in map(ast.unparse, node.bases)
-            if is_derived and any(
-                getattr(s, "name", "") == name for s in self.class_bodies[derived]
-            ):
-                return None
-        reached: list[str] = []
-        while class_name in self._classes and class_name not in reached:
-            body = self.class_bodies[class_name]
-            methods = [s for s in body if isinstance(s, Function) and s.name == name]
-            if methods:
-                return methods[0] if len(methods) == 1 else None
-            reached.append(class_name)
-            bases = [ast.unparse(b) for b in self._classes[class_name].bases]
-            class_name = next((b for b in bases if b in self._classes), "")
-        return None
-
-    def is_made_of_fields(self, class_name: str) -> bool:
-        """Return True if a constructor may set what the class states, as that of a dataclass does."""
-        node = self._classes[class_name]
-        return bool(node.bases or node.decorator_list) and not self.method_of(
-            class_name, "__init__"
-        )
-
-    def makers_of(self, class_name: str) -> list[ast.Call]:
-        """Return the calls that make objects of a class; empty if others may make some, too."""
-        is_base = any(class_name in map(ast.unparse, n.bases) for n in self._classes.values())
-        return [] if is_base else self.calls_of(class_name)
-
-    def stated_fields(self, class_name: str) -> dict[str, ast.expr | None]:
-        """Return what a class states for its objects, by name, in the text's order; None for what it declares
-        without a value, or states twice."""
-        stated: dict[str, ast.expr | None] = {}
-        for statement in self.class_bodies[class_name]:
-            targets: list[ast.expr] = []
-            if isinstance(statement, ast.Assign):
-                targets = statement.targets
-            elif isinstance(statement, ast.AnnAssign):
-                targets = [statement.target]
-            for target in targets:
-                if isinstance(target, ast.Name) and isinstance(
-                    statement, (ast.Assign, ast.AnnAssign)
-                ):
-                    stated[target.id] = None if target.id in stated else statement.value
-        return stated
 
     @cached_property
     def set_attributes(self) -> frozenset[str]:
@@ -425,13 +377,23 @@ class Script:
         return changed_names(self.tree)
 
     @cached_property
-    def _classes(self) -> dict[str, ast.ClassDef]:
+    def classes(self) -> dict[str, ast.ClassDef]:
+        """The classes that the script defines, by their names."""
         return {n.name: n for n in self.parents if isinstance(n, ast.ClassDef)}
+
+    @cached_property
+    def derived_classes(self) -> dict[str, list[str]]:
+        """The classes that name another as their base, by that base."""
+        derived: dict[str, list[str]] = {}
+        for name, node in self.classes.items():
+            for base in node.bases:
+                derived.setdefault(ast.unparse(base), []).append(name)
+        return derived
 
     @cached_property
     def class_bodies(self) -> dict[str, list[ast.stmt]]:
         """The statements of each class by its name."""
-        return {name: node.body for name, node in self._classes.items()}
+        return {name: node.body for name, node in self.classes.items()}
 
     @cached_property
     def _loaded_attributes(self) -> dict[str, list[ast.Attribute]]:

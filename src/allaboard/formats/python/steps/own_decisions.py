@@ -10,8 +10,9 @@ from typing import NamedTuple
 from allaboard.formats.python.rank_conditions import is_on_both_ways
 from allaboard.formats.python.script_ast import Function, Script, leaves_block
 from allaboard.formats.python.steps.joint_steps import JointSteps, joint_steps_of
+from allaboard.formats.python.steps.own_kinds import AGREED
 from allaboard.formats.python.steps.own_sources import carries_agreement
-from allaboard.formats.python.steps.own_values import AGREED, OwnValues
+from allaboard.formats.python.steps.own_values import OwnValues
 
 _RETRIED = ("StopIteration", "KeyboardInterrupt", "Empty", "TimeoutError")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
