@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.contracts import Relations
-from allaboard.facts import Certainty, Evidence, Finding, Severity, Stage, Who
+from allaboard.facts import Certainty, Claim, Evidence, Finding, Severity, Stage, Who
 from allaboard.rules.engine.catalogue import load_catalogue, load_rule
 from allaboard.rules.engine.relations import (
     declared_relations,
@@ -16,6 +16,7 @@ from allaboard.rules.engine.relations import (
     reports_absence,
     reports_stall,
     suppress_consequences,
+    without_explained_last_resort,
     without_interruption,
     without_unknown_causes,
 )
@@ -212,3 +213,21 @@ def test_an_unknown_cause_in_init_gives_way_to_a_certain_difference() -> None:
     guess = finding("differs", certainty=Certainty.LIKELY)
     assert without_unknown_causes([unknown, likely], [guess]) == [unknown, likely]
     assert without_unknown_causes([unknown], []) == [unknown]
+
+
+def test_what_follows_from_another_claim_about_the_same_members_is_left_out() -> None:
+    entries = {code: load_catalogue().find_rule(code) for code in ("DATA001", "HANG005")}
+    assert all(entries.values())
+
+    def claims(cause: tuple[int, ...], consequence: tuple[int, ...]) -> list[str]:
+        made = [
+            (entry, Claim(summary=code, who=tuple(Who(rank=r) for r in ranks), fix="", since=1.0,
+                          certainty=Certainty.LIKELY))
+            for code, ranks in (("HANG005", consequence), ("DATA001", cause))
+            if ranks and (entry := entries[code]) is not None
+        ]  # fmt: skip
+        return [entry.code for entry, _ in without_explained_last_resort(made)]
+
+    assert claims(cause=(1, 2), consequence=(1,)) == ["DATA001"]
+    assert claims(cause=(1,), consequence=(2,)) == ["HANG005", "DATA001"]
+    assert claims(cause=(), consequence=(1,)) == ["HANG005"]

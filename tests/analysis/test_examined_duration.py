@@ -11,7 +11,18 @@ from allaboard.analysis.stalls.examined_duration import (
     unchanged_time,
 )
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
-from allaboard.facts import Awaited, Frame, HostLook, Member, Phase, Present, Socket, Stack, Who
+from allaboard.facts import (
+    ATTACHED,
+    Awaited,
+    Frame,
+    HostLook,
+    Member,
+    Phase,
+    Present,
+    Socket,
+    Stack,
+    Who,
+)
 
 BACKWARD = Frame("/site-packages/torch/autograd/graph.py", 1, "_engine_run_backward")
 READS = Frame("/usr/lib/python3.11/socket.py", 706, "readinto")
@@ -162,3 +173,32 @@ def test_a_child_that_is_waited_for_over_two_looks_is_found() -> None:
     (finding,) = diagnose_processes([look(*ranks)], look_count=2, unchanged_s=9.5).findings
     assert finding.rule == "HANG018"
     assert [w.rank for w in finding.who] == [1]
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "rules"), [(20.0, ["PS017"]), (3.0, [])], ids=["idle for long", "a pause"]
+)
+def test_an_idle_chief_is_found_by_the_silence_between_it_and_its_workers(
+    silent_s: float, rules: list[str]
+) -> None:
+    joins = Frame("/site-packages/tensorflow/python/training/server_lib.py", 1, "join")
+    cluster = (
+        '{"cluster": {"chief": ["h:1"], "worker": ["h:2"], "ps": ["h:3"]}, '
+        '"task": {"type": "%s", "index": 0}}'
+    )
+    tasks = [
+        msgspec.structs.replace(
+            rank(number, frame, sockets=(link(silent_s, reverse=bool(number)),)),
+            variables={"TF_CONFIG": cluster % job},
+        )
+        for number, (job, frame) in enumerate((("chief", SLEEPS), ("worker", joins), ("ps", joins)))
+    ]
+    tasks = [
+        msgspec.structs.replace(
+            t, member=msgspec.structs.replace(t.member, notes={ATTACHED: "1"}, probed=False)
+        )
+        for t in tasks
+    ]
+    findings = diagnose_processes([look(*tasks)]).findings
+    assert [f.rule for f in findings] == rules
+    assert all("asleep at train.py:8 in rest" in f.summary for f in findings)

@@ -197,7 +197,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     fed_by: tuple[Frame, ...] = ()
     """Frames of the thread in which the framework runs the user's Python for its input (a generator)."""
     loaders: tuple[tuple[int, Frame], ...] = ()
-    """Processes that load its data: their pids, and where they are in the user's own code."""
+    """Processes that load its data, or for whose end it waits: their pids, and where they are in the user's
+    own code."""
     flows: bool = False
     """True if that thread was not at one place at all samples."""
     loops: tuple[EnclosingLoop, ...] = ()

@@ -377,6 +377,9 @@ RULE = Rule(
             waiting_member(1),
             waiting_member(2),
         ),
+        "a worker without a probe sleeps in what its checkpoint writes to": example_awaited(
+            sample_member(1, stack=sample_stack(_SLEEP, _SAVE, USER), probed=False)
+        ),
         "a worker that exits with an exception, which EXIT002 reports": example_awaited(
             sample_member(
                 1,

@@ -51,7 +51,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 )
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Op
+from allaboard.facts import Certainty, Claim, EnclosingLoop, Evidence, Frame, JobView, Member, Op
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -106,7 +106,8 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
     )
     again = may_meet_earlier_store(view, mutual_wait.waiting)
-    loop_clause = left_loop_clause(outliers, mutual_wait.waiting) if differ else ""
+    clauses = (left_loop_clause(members, mutual_wait.waiting) for members in groups)
+    loop_clause = next(filter(None, clauses), "")
     return Claim(
         summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other in {positions}"
         + (f": {loop_clause}" if loop_clause else ""),
@@ -242,11 +243,22 @@ _FORWARD = Frame(
 _RECV = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2764, "recv")
 _SEND = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2700, "send")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
+_BATCHES = EnclosingLoop(Frame("/home/u/train.py", 40, "train", "for batch in loader:"), 44)
+_IN_LOOP = msgspec.structs.replace(sample_stack(REDUCE, USER), loops=(_BATCHES,))
+_BEHIND_LOOP = sample_stack(REDUCE, Frame("/home/u/train.py", 46, "train", "dist.barrier()"))
 RULE = Rule(
     reads=JobView,
     check=check,
     needs=("stack",),
     fires_on={
+        "rank 1 has come to the barrier behind the loop over the batches, and rank 0 has one more": (
+            stalled_job(
+                waiting_member(0, stack=_IN_LOOP),
+                waiting_member(1, op=Op("barrier", 41, 90.0), stack=_BEHIND_LOOP),
+            ),
+            "all 2 members wait for each other in 2 different places: rank 1 has left the loop at "
+            "train.py:40 (for batch in loader), which rank 0 is still in",
+        ),
         "rank 2 is in a broadcast, the others in an all_reduce": (
             stalled_job(
                 waiting_member(0),

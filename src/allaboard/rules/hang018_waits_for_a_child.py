@@ -119,6 +119,11 @@ _COMMUNICATES = msgspec.structs.replace(
     _UNREAD,
     frames=(_WAIT, Frame("/usr/lib/python3.11/subprocess.py", 1209, "communicate"), USER),
 )
+_FORKED = msgspec.structs.replace(
+    sample_stack(Frame("/usr/lib/python3.11/multiprocessing/popen_fork.py", 27, "poll"), USER),
+    children=((4711, "python train.py"),),
+    loaders=((4711, Frame("/home/u/train.py", 20, "tokenize", "with lock:")),),
+)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 _CHILD_SUMMARY = (
     "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
@@ -138,6 +143,11 @@ RULE = Rule(
             example_awaited(sample_member(1, stack=_UNREAD), progress_at=93.0),
             "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train, whose "
             "output it does not read: the pipe is full; the others wait for it",
+        ),
+        "a worker waits for a process that was forked while a thread held a lock": (
+            example_awaited(sample_member(1, stack=_FORKED), progress_at=93.0),
+            "worker 1 waits for its child process 4711 (python train.py, at train.py:20 in tokenize) at "
+            "train.py:41 in train; the others wait for it",
         ),
         "a worker reads the output of its child process while it waits": (
             example_awaited(sample_member(1, stack=_COMMUNICATES), progress_at=93.0),

@@ -31,6 +31,7 @@ from allaboard.analysis.stalls.ended_child import (
     describe_failure,
     ended_child_advice,
     ended_child_clause,
+    idle_pool,
 )
 from allaboard.analysis.stalls.lock_kind import FULL_QUEUE, UNREAD_QUEUE, describe_wait
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still
@@ -50,12 +51,25 @@ from allaboard.facts.samples import (
 _WAITS = (Spot.ANSWER, Spot.CHILD, Spot.LOCK)
 """Places at which a process may wait for another one of its program."""
 
+MIN_POOL_WAIT_S = 4.0
+"""Seconds for which a member must have waited at one place for the result of an idle pool."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     stall = find_stall(view)
     if not view.stalled or view.ending or (stall is not None and stall.waiting):
         return
     members = [m for m in view.alive if m.stack is not None and m.stack.frames]
+    for member in members:
+        # All processes of its pool were seen to wait: whatever they did before, nothing is on its way.
+        if idle_pool(member) and member.stack is not None and member.stack.stays >= MIN_POOL_WAIT_S:
+            yield _claim(
+                view,
+                member,
+                ended_child_clause(member),
+                ended_child_advice(member, _frame(member)),
+            )
+            return
     if not members or any(not is_still(m) or m.cpu >= IDLE_CORES for m in members):
         return
     # Who waits for an item says more than who waits for the end of another process.
@@ -125,6 +139,9 @@ _GETS = sample_stack(
     Frame(f"{_MULTIPROCESSING}/queues.py", 103, "get"),
     USER,
 )
+_MAPS = msgspec.structs.replace(
+    sample_stack(Frame(f"{_MULTIPROCESSING}/pool.py", 768, "get"), USER), idle_pool=3, stays=5.0
+)
 _PUTS = sample_stack(Frame(f"{_MULTIPROCESSING}/queues.py", 88, "put"), USER)
 _JOINS = sample_stack(
     Frame(f"{_MULTIPROCESSING}/popen_fork.py", 27, "poll"),
@@ -165,6 +182,14 @@ RULE = Rule(
             ),
             "worker 0 is waiting for the answer of another process at train.py:41 in train; its process "
             "4711 was killed by SIGKILL",
+        ),
+        "a pool has lost a task with the process that ran it, and has started another process": (
+            stalled_job(
+                sample_member(0, stack=_MAPS, io=3e5),
+                sample_member(1, stack=msgspec.structs.replace(_GETS, moving=True), **_CHILD),
+            ),
+            "worker 0 is waiting for the answer of another process at train.py:41 in train; all 3 processes "
+            "of its pool wait for a task: the one that it waits for is lost",
         ),
         "a program waits for the end of a process whose queue is full": (
             stalled_job(sample_member(0, stack=_JOINS), sample_member(1, stack=_PUTS, **_CHILD)),

@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from allaboard.analysis.stacks.external_wait import awaits_pool
+from allaboard.analysis.stacks.external_wait import awaits_pool, joins_process
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
@@ -119,7 +119,7 @@ async def sample_or_reason(
         grip=_with_source(grip) if grip is not None else None,
         input_frames=fed_by,
         loaders=await loaders.sample_loaders(pid)
-        if loaders is not None and spot is Spot.DATA
+        if loaders is not None and (spot is Spot.DATA or joins_process(frames))
         else (),
         loops=enclosing_loops(frames),
         failed=failed_processes(pid, below)

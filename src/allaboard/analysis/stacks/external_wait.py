@@ -45,6 +45,14 @@ def awaits_pool(frames: tuple[Frame, ...]) -> bool:
     )
 
 
+def joins_process(frames: tuple[Frame, ...]) -> bool:
+    """Return True if the user's own code waits here for the end of a process of multiprocessing."""
+    inner_frames = takewhile(lambda frame: not frame.is_user, frames)
+    return any(
+        f.function == "join" and f.file.endswith("multiprocessing/process.py") for f in inner_frames
+    )
+
+
 def is_external_wait(frames: tuple[Frame, ...]) -> bool:
     """Return True if the innermost frame of the user's own code calls such a wait. Innermost frame first."""
     for depth, frame in enumerate(frames):

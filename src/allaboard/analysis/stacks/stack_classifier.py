@@ -182,6 +182,12 @@ def _spot_of_function(path: str, name: str) -> Spot | None:
     return next(matches, None)
 
 
+def is_inside(stack: Stack | None, spot: Spot) -> bool:
+    """Return True if a function that the table lists with this meaning has called what the stack is in."""
+    frames = stack.frames if stack is not None else ()
+    return any(_spot_of_function(frame.file, frame.function) is spot for frame in frames)
+
+
 def is_peer_wait(stack: Stack | None) -> bool:
     """Return True if the stack is at a place where a process waits for the other members of its job."""
     return classify_stack(stack) in (

@@ -30,7 +30,9 @@ def describe_child(member: Member) -> str:
     name = " ".join(f"{program.rpartition('/')[2]} {arguments}".split()) or "?"
     shortened = name if len(name) <= _MAX_COMMAND_CHARS else name[: _MAX_COMMAND_CHARS - 1] + "…"
     more = f" and {len(children) - 1} more" if len(children) > 1 else ""
-    return f"its child process {pid} ({shortened}){more}"
+    loaders = dict(member.stack.loaders) if member.stack is not None else {}
+    place = f", at {loaders[pid]}" if pid in loaders else ""
+    return f"its child process {pid} ({shortened}{place}){more}"
 
 
 def unread_child(member: Member) -> int:
@@ -56,7 +58,9 @@ def child_evidence(member: Member) -> tuple[Evidence, ...]:
     """Return which children of the member are stopped, and the command lines of the first two."""
     children = member.stack.children if member.stack is not None else ()
     commands = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
-    return (*stopped_children_evidence(member), *commands)
+    loaders = member.stack.loaders if member.stack is not None and commands else ()
+    lines = (Evidence(f.text or str(f), f"{f.file}:{f.line}") for _, f in loaders[:2])
+    return (*stopped_children_evidence(member), *commands, *lines)
 
 
 def child_command(view: JobView, member: Member) -> str:

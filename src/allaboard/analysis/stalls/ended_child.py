@@ -54,17 +54,18 @@ def answer_is_lost(member: Member) -> bool:
     return (
         bool(ended_children(member))
         or (is_answer and bool(failed_processes(member)))
-        or _idle_pool(member) > 0
+        or idle_pool(member) > 0
     )
 
 
-def _idle_pool(member: Member) -> int:
+def idle_pool(member: Member) -> int:
+    """Return how many processes the pool of the member has, all of which wait for a task; else 0."""
     return member.stack.idle_pool if member.stack is not None else 0
 
 
 def ended_child_clause(member: Member) -> str:
     """Return "its child process 4711, which might have sent it, has ended"; "" if that is not so."""
-    if count := _idle_pool(member):
+    if count := idle_pool(member):
         return (
             f"{'all ' if count > 1 else ''}{count} process{'es' * (count > 1)} of its pool "
             f"{'wait' if count > 1 else 'waits'} for a task: the one that it waits for is lost"
@@ -81,7 +82,7 @@ def ended_child_clause(member: Member) -> str:
 
 def ended_child_advice(member: Member, frame: Frame) -> str:
     """Return where to look for why a child ended before it had sent all; "" if none did."""
-    if _idle_pool(member):
+    if idle_pool(member):
         return (
             "see whether a process of the pool was killed (dmesg -T | grep -i oom): Pool starts another one "
             "and never answers; concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool instead"

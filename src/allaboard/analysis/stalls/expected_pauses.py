@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import conjugate_verb, name_by_rank
-from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_inside
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.ended_child import answer_is_lost
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
@@ -42,7 +42,7 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
     """
     if not view.stalled:
         return ()
-    alive = [m for m in view.alive if not m.launcher]
+    alive = [m for m in view.alive if not m.launcher and not m.candidate]
     pausing = tuple(m for m in alive if m.spent.now and not m.is_stopped)
     if not pausing:
         at_generators = (member_at_stuck_generator(view, m) or m for m in alive)
@@ -63,6 +63,8 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
 def is_in_short_pause(view: JobView, member: Member) -> bool:
     """Return True while a pause is so short that the member's place in the code proves nothing yet."""
     pausing = bool(member.spent.now) or awaits_outside_answer(member) or evaluates_by_name(member)
+    # Of a member without a black box its stack alone shows that a checkpoint calls its own code.
+    pausing = pausing or (not member.probed and is_inside(member.stack, Spot.CHECKPOINT))
     return pausing and view.now - stalled_since(view) < MAX_PAUSE_S
 
 
@@ -120,9 +122,9 @@ def pause_line(view: JobView) -> str:
     example = pausing[0]
     user_frame = example.stack.user if example.stack is not None else None
     location = f" ({user_frame})" if user_frame is not None else ""
-    ranks = "rank " + ", ".join(str(m.who.rank) for m in pausing[:4])
+    ranks = name_by_rank(pausing[:4])
     if len(pausing) > 1:
-        ranks = ranks.replace("rank", "one of ranks", 1) + (" and more" if len(pausing) > 4 else "")
+        ranks = f"one of {ranks}" + (" and more" if len(pausing) > 4 else "")
     frames = example.stack.frames if example.stack is not None else ()
     is_reading = any(f.file.endswith(_CHECKPOINT_READER) for f in frames)
     activity = "reads a checkpoint" if is_reading else _ACTIVITY_TEXT.get(example.spent.now, "")
