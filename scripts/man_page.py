@@ -30,7 +30,7 @@ VARIABLES = {
     "COLUMNS": "The width of the output, in place of the terminal's.",
 }
 FILES = {
-    ".allaboard/JOB/": "Logs, journal and report of a run, unless --run-dir names another folder.",
+    ".allaboard/JOB/": "Logs, journal and report of a run, unless --run-dir names another folder."
 }
 
 

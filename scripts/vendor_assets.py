@@ -22,7 +22,7 @@ PACKAGES = {
         "package/dist/uPlot.esm.js": "uPlot.esm.js",
         "package/dist/uPlot.min.css": "uPlot.min.css",
         "package/LICENSE": "uPlot.LICENSE",
-    },
+    }
 }
 
 

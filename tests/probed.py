@@ -139,10 +139,5 @@ def fake_torch(folder: Path, init: str = "return None") -> None:
     )
 
 
-RENDEZVOUS = {
-    "RANK": "1",
-    "WORLD_SIZE": "2",
-    "MASTER_ADDR": "127.0.0.1",
-    "MASTER_PORT": "29999",
-}
+RENDEZVOUS = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29999"}
 """What torch's env:// reads."""

@@ -521,8 +521,7 @@ def test_a_signal_goes_only_to_what_was_started_here(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2],
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
 )
 def test_the_reaper_itself_ignores_the_terminal(agent: Agent, number: int) -> None:
     agent.spawn("/bin/true")  # it is up

@@ -20,14 +20,8 @@ SHOWN = {str(page.relative_to(ROOT)) for page in [*PAGES, *TUTORIALS]}
 SYNOPSIS = re.compile(r"\[OPTIONS\]|\[-n N\]")
 RUN_BY = {
     r"docs/check\.md: ": ("test_docs_check.py", "test_the_page_tells_the_truth"),
-    r"docs/report\.md: ": (
-        "test_documented_commands.py",
-        "test_the_commands_of_the_report_page",
-    ),
-    r"docs/sources\.md: ": (
-        "test_documented_commands.py",
-        "test_the_command_of_the_sources_page",
-    ),
+    r"docs/report\.md: ": ("test_documented_commands.py", "test_the_commands_of_the_report_page"),
+    r"docs/sources\.md: ": ("test_documented_commands.py", "test_the_command_of_the_sources_page"),
     r"docs/templates\.md: .*srun": ("zoo/test_templates.py", "test_under_slurm"),
     r"docs/templates\.md: .*(node0|num_machines)": ("zoo/test_templates.py", "test_on_two_hosts"),
     r"docs/templates\.md: ": ("zoo/test_templates.py", "test_on_one_host"),
@@ -57,10 +51,7 @@ RUN_BY = {
         "zoo/test_on_hosts.py",
         "test_a_fault_of_one_rank_is_named_on_every_host",
     ),
-    r".*: srun allaboard run --coordinator etcd": (
-        "multihost_drills/families/etcd.py",
-        "etcd",
-    ),
+    r".*: srun allaboard run --coordinator etcd": ("multihost_drills/families/etcd.py", "etcd"),
     r".*: srun allaboard run --tls-cert": ("zoo/test_preflight.py", "test_over_tls"),
     r".*: srun allaboard run --on-failure restart --secret-file \S+ --ps-snapshot": (
         "zoo/test_second_host.py",

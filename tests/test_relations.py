@@ -93,10 +93,7 @@ def test_what_a_rule_says_is_raised_because_of_it_follows_from_it() -> None:
         finding("lost peer", 2),
     ]
     messages = [finding("port taken"), finding("lost peer")]
-    assert suppressed(ends, messages) == (
-        [("raised", 1), ("lost peer", 1)],
-        [("port taken", 0)],
-    )
+    assert suppressed(ends, messages) == ([("raised", 1), ("lost peer", 1)], [("port taken", 0)])
     assert suppressed(ends, [])[0] == [("raised", 1), ("raised", 1), ("lost peer", 1)]
 
 
@@ -114,10 +111,7 @@ def test_a_failure_below_the_code_takes_the_members_of_the_exception() -> None:
     (ends, messages) = suppress_consequences([raised], [message], relations_of)
     assert ends == []
     assert messages[0].who == raised.who
-    assert messages[0].evidence == (
-        message.evidence[0],
-        Evidence("raised here", "train.py:7"),
-    )
+    assert messages[0].evidence == (message.evidence[0], Evidence("raised here", "train.py:7"))
 
 
 @pytest.mark.parametrize("observed", ["RuntimeError: other", "RuntimeError: ", "RuntimeError"])

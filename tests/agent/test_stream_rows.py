@@ -26,10 +26,7 @@ def everything(chunks: Iterable[bytes]) -> list[bytes]:
 
 def test_lines_are_handed_on_as_they_are() -> None:
     stream = StreamRows()
-    assert stream.feed(b"one\n\x1b[31mtwo\x1b[0m\nthr") == [
-        b"one\n",
-        b"\x1b[31mtwo\x1b[0m\n",
-    ]
+    assert stream.feed(b"one\n\x1b[31mtwo\x1b[0m\nthr") == [b"one\n", b"\x1b[31mtwo\x1b[0m\n"]
     assert stream.live_rows == (b"thr",)
     assert stream.feed(b"ee\n") == [b"three\n"]
     assert stream.end() == []

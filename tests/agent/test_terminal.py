@@ -162,12 +162,7 @@ def test_a_bar_that_a_killed_worker_left_is_in_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "show, lines, bars",
-    [
-        ("all", [0, 1, 2], [0, 1, 2]),
-        ("none", [], []),
-        ("0", [0], [0]),
-        ("0, 2", [0, 2], [0, 2]),
-    ],
+    [("all", [0, 1, 2], [0, 1, 2]), ("none", [], []), ("0", [0], [0]), ("0, 2", [0, 2], [0, 2])],
 )
 def test_whose_output_is_shown(
     tmp_path: Path, show: str, lines: list[int], bars: list[int]

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.log_ends.final_errors import (
-    final_error,
-    final_sentence,
-    stated_failure,
-)
+from allaboard.analysis.log_ends.final_errors import final_error, final_sentence, stated_failure
 
 RECORD = "2025-06-01 10:01:00,123 ERROR acme.net: ring of 4 was not closed"
 

@@ -13,12 +13,7 @@ from allaboard.analysis.failures.mistakes.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Frame, Raised
 from forked_programs import raised_by
 
-MISTAKES = (
-    *STORAGE_MISTAKES,
-    *TORCH_MISTAKES,
-    *TENSORFLOW_MISTAKES,
-    *INSTALLATION_MISTAKES,
-)
+MISTAKES = (*STORAGE_MISTAKES, *TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES)
 KERAS = Frame(
     "/v/site-packages/keras/src/utils/traceback_utils.py", 122, "error_handler", "raise e"
 )

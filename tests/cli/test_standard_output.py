@@ -11,8 +11,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["rules"], ["explain", "NET001"], ["--version"], ["check", "hostfile"]],
+    "words", [["rules"], ["explain", "NET001"], ["--version"], ["check", "hostfile"]]
 )
 def test_a_full_device_is_one_line(words: list[str], tmp_path: Path) -> None:
     (tmp_path / "hostfile").write_text("a slots=2\n")

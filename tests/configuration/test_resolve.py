@@ -129,10 +129,7 @@ def test_hosts_of_lists() -> None:
         folder: [m.name.text for m in resolve(ENVIRONMENTS[f"{folder}/{file}"]).machines]
         for folder, file in (("skypilot", "two_nodes.env"), ("dstack", "two_nodes.env"))
     }
-    assert names == {
-        "skypilot": ["10.0.0.1", "10.0.0.2"],
-        "dstack": ["10.128.0.47", "10.128.0.48"],
-    }
+    assert names == {"skypilot": ["10.0.0.1", "10.0.0.2"], "dstack": ["10.128.0.47", "10.128.0.48"]}
     lsf = resolve(ENVIRONMENTS["lsf/hosts_alone.env"]).machines
     assert [(m.name.text, m.slots) for m in lsf] == [("hostA", 2), ("hostB", 2)]
 

@@ -12,12 +12,7 @@ from allaboard.facts import Phase
 from allaboard.facts.samples import sample_declaration
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.commands import Command, EndJob, OpenGate
-from allaboard.protocol.events import (
-    MeetingImpossible,
-    ProcessSampled,
-    RoleTaken,
-    WorkerLaunched,
-)
+from allaboard.protocol.events import MeetingImpossible, ProcessSampled, RoleTaken, WorkerLaunched
 from allaboard.rules.engine.catalogue import load_catalogue
 
 TIMEOUT_S = 60.0

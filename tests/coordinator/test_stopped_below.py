@@ -44,10 +44,7 @@ def test_it_counts_from_the_look_since_which_it_has_been_so() -> None:
         ((), ""),
         ((7,), "its process 7 is stopped (SIGSTOP or Ctrl-Z)"),
         ((7, 8), "its processes 7, 8 are stopped (SIGSTOP or Ctrl-Z)"),
-        (
-            range(1, 7),
-            "its processes 1, 2, 3, 4 and 2 more are stopped (SIGSTOP or Ctrl-Z)",
-        ),
+        (range(1, 7), "its processes 1, 2, 3, 4 and 2 more are stopped (SIGSTOP or Ctrl-Z)"),
     ],
 )
 def test_how_many_there_are(pids: tuple[int, ...], said: str) -> None:

@@ -66,11 +66,7 @@ def of_two(
         stack = Stack(frames=own, taken_at=10.0, samples=5, span=2.0, **(more if rank else {}))  # type: ignore[arg-type]
         who = Who(index=rank, rank=rank, host="h", pid=100 + rank)
         member = Member(
-            who=who,
-            worker=rank,
-            phase=Phase.TRAINING,
-            stack=stack,
-            io=io if rank else 0.0,
+            who=who, worker=rank, phase=Phase.TRAINING, stack=stack, io=io if rank else 0.0
         )
         variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
         own_sockets = sockets if rank else (Socket("10.0.0.1:5", "10.0.0.2:6", "ESTAB"),)

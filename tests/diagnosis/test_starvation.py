@@ -68,12 +68,7 @@ def answer(starved: bool) -> tuple[list[str], str]:
             phase=Phase.TRAINING,
             stack=Stack(frames=(*frames, OWN), taken_at=10.0, samples=5, span=2.0),
         )
-        variables = {
-            "RANK": str(number),
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "h",
-            "MASTER_PORT": "1",
-        }
+        variables = {"RANK": str(number), "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
         return Present(member=member, variables=variables, starved=lacks_core)
 
     present = (rank(0, ALL_REDUCE), rank(1, SUM, lacks_core=starved))

@@ -40,8 +40,7 @@ async def serving(
 
 
 def with_server(
-    source: PlayedSource,
-    scenario: Callable[[str, aiohttp.ClientSession], Awaitable[None]],
+    source: PlayedSource, scenario: Callable[[str, aiohttp.ClientSession], Awaitable[None]]
 ) -> None:
     async def run() -> None:
         async with (

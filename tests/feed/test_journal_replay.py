@@ -12,14 +12,7 @@ from allaboard.agent.journal import Journal
 from allaboard.facts import Exit, RunPhase
 from allaboard.facts.samples import sample_job, sample_member
 from allaboard.feed.journal_replay import JournalReplay, mark_abandoned, replay_journal
-from allaboard.feed.messages import (
-    Course,
-    FeedError,
-    FindingMessage,
-    Hello,
-    Note,
-    SnapshotMessage,
-)
+from allaboard.feed.messages import Course, FeedError, FindingMessage, Hello, Note, SnapshotMessage
 
 
 def write_run(folder: Path) -> Journal:

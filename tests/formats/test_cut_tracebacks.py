@@ -13,8 +13,7 @@ LIBRARY = ['  File "/v/site-packages/torch/_tensor.py", line 1, in backward']
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [[], LIBRARY, ['  File "/v/site-packages/torch/_te'], ["    loss.ba"], ["", "```"]],
+    "rest", [[], LIBRARY, ['  File "/v/site-packages/torch/_te'], ["    loss.ba"], ["", "```"]]
 )
 def test_the_innermost_line_of_the_user_is_named(rest: list[str]) -> None:
     found = cut_traceback(["step 3", HEAD, *MAIN, *STEP, *rest])

@@ -26,9 +26,7 @@ SAMPLE = [
     (1, FailingCall("socket.send cluster/transport/client_handshake.py:shake_hands")),
 ]
 """Rank whose agent meets the failure, and which."""
-SUCCESSION_SAMPLE = [
-    (1, FailingCall(f"socket.accept {LISTENER}:_accept_callers", 1, True)),
-]
+SUCCESSION_SAMPLE = [(1, FailingCall(f"socket.accept {LISTENER}:_accept_callers", 1, True))]
 MUST_SAY = {NOT_SERVED: r"callers at port \d+ cannot be served: Too many open files"}
 """What the host must say besides, as the others can only see that it does not answer."""
 SIDE_BY_SIDE = 3

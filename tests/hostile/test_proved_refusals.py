@@ -80,8 +80,7 @@ def test_an_impostor_neither_proves_its_refusal_nor_says_who_leads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"),
-    [(NO_MEETING_KIND, AgentAnswer.FOLLOWS), (LEADERLESS, AgentAnswer.WAITS)],
+    ("kind", "expected"), [(NO_MEETING_KIND, AgentAnswer.FOLLOWS), (LEADERLESS, AgentAnswer.WAITS)]
 )
 def test_only_an_agent_of_the_job_says_that_it_follows_or_waits(
     kind: str, expected: AgentAnswer

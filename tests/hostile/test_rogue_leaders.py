@@ -48,8 +48,7 @@ PROTECTIONS = {
     "nothing": Protection(lambda folder: (), lambda folder: {}),
     "secret": Protection(secret_options, lambda folder: {"sealed": True}),
     "TLS": Protection(
-        tls_options,
-        lambda folder: {"tls": signed(folder, "evil", authority(folder, "evil-ca"))},
+        tls_options, lambda folder: {"tls": signed(folder, "evil", authority(folder, "evil-ca"))}
     ),
 }
 

@@ -52,11 +52,7 @@ def test_nobody_gets_a_port_twice(held: ExitStack) -> None:
 
 @pytest.mark.parametrize(
     ("family", "address"),
-    [
-        (socket.AF_INET, "127.0.0.1"),
-        (socket.AF_INET, "0.0.0.0"),
-        (socket.AF_INET6, "::"),
-    ],
+    [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")],
 )
 def test_a_framework_binds_beside_the_reservation(
     held: ExitStack, family: socket.AddressFamily, address: str

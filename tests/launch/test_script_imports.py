@@ -105,10 +105,7 @@ def test_definitions_and_known_calls_do_not_end_it(folder: Path, statement: str)
 
 def test_literal_settings_are_told_in_their_place(folder: Path) -> None:
     write(folder, train="import os\nos.environ['A'] = '1'\nimport torch\n")
-    assert script_imports.certain_steps(["train.py"]) == [
-        ("A", "1", False),
-        ("torch", None, False),
-    ]
+    assert script_imports.certain_steps(["train.py"]) == [("A", "1", False), ("torch", None, False)]
 
 
 @pytest.mark.parametrize("text", ["", "x = (", "import (", "\0"])

@@ -113,9 +113,7 @@ WAYS: Mapping[str, Way] = {
         "torch", lambda s: s.master, lambda s: {"variables": s.torch_variables}
     ),
     "torch-query": Way(
-        "torch",
-        _nothing,
-        lambda s: {"method": f"tcp://{s.address}?rank={s.rank}&world_size=2"},
+        "torch", _nothing, lambda s: {"method": f"tcp://{s.address}?rank={s.rank}&world_size=2"}
     ),
     "torch-pairs": Way(
         "torch",
@@ -160,9 +158,7 @@ WAYS: Mapping[str, Way] = {
     "jax-code": Way("jax", _nothing, lambda s: {"variables": _jax_variables(s)}),
     "jax-environment": Way("jax", _jax_variables, lambda s: {}),
     "jax-rank-in-code": Way(
-        "jax",
-        lambda s: {"JAX_COORDINATOR_ADDRESS": s.address},
-        _jax_arguments,
+        "jax", lambda s: {"JAX_COORDINATOR_ADDRESS": s.address}, _jax_arguments
     ),
     "tensorflow-code": Way(
         "tensorflow", _nothing, lambda s: {"variables": {"TF_CONFIG": s.tf_config}}

@@ -127,12 +127,7 @@ def test_steps_are_counted_from_the_checkpoint_where_the_framework_numbers_them(
 
 @pytest.mark.parametrize(
     "second",
-    [
-        raised(1, 61),
-        raised(1, 60, line=42),
-        ended(1, cause=KILLED),
-        raised(1, 20, first=51),
-    ],
+    [raised(1, 61), raised(1, 60, line=42), ended(1, cause=KILLED), raised(1, 20, first=51)],
 )
 def test_near_misses_of_the_same_exception(second: RoundEnd) -> None:
     first = raised(0, 60, first=1 if second.first else None)

@@ -44,9 +44,7 @@ def hooked() -> Any:
     return cls
 
 
-def test_batches_are_counted_at_the_line_of_the_loop(
-    reader: DataLoopReader,
-) -> None:
+def test_batches_are_counted_at_the_line_of_the_loop(reader: DataLoopReader) -> None:
     cls = hooked()
     for count in (15, 7):
         assert list(map(int, cls(count))) == list(range(count))

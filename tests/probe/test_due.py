@@ -124,9 +124,7 @@ def test_an_output_that_is_only_logged_counts_for_nothing(shared: Shared) -> Non
     assert shared.elements["an output of the other that is only logged"] == [MAKER]
 
 
-def test_a_backward_of_something_else_after_an_output_of_the_only_model(
-    shared: Shared,
-) -> None:
+def test_a_backward_of_something_else_after_an_output_of_the_only_model(shared: Shared) -> None:
     """One rank may train a probe on what its model puts out: no gradients go round in that."""
     assert "judge" not in ONE
     assert shared.elements["a probe on what the only model puts out"] == [MAKER, MAKER]
@@ -143,9 +141,7 @@ def test_the_only_model_whose_graph_is_hidden_is_due(program: Program) -> None:
     assert counted(program, ONE + hidden)[0] == [[MAKER, MAKER]]
 
 
-def test_a_gradient_that_comes_to_no_parameter_is_none_of_a_model(
-    shared: Shared,
-) -> None:
+def test_a_gradient_that_comes_to_no_parameter_is_none_of_a_model(shared: Shared) -> None:
     assert shared.elements["a penalty on the slope"] == [JUDGE]
 
 

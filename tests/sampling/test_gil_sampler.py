@@ -82,10 +82,7 @@ async def looks(pid: int, times: int, between: float) -> Grip | None:
 
 
 def looked(
-    started: list[subprocess.Popen[str]],
-    code: str,
-    times: int = PATIENT,
-    between: float = BETWEEN,
+    started: list[subprocess.Popen[str]], code: str, times: int = PATIENT, between: float = BETWEEN
 ) -> tuple[int, Grip | None]:
     process = subprocess.Popen(
         [sys.executable, "-c", OTHER + code], stdout=subprocess.PIPE, text=True

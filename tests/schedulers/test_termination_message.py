@@ -82,9 +82,7 @@ def test_a_message_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("advice", [None, RetryAdvice(verdict=Retry.HERE, reason="a hang")])
-def test_without_hosts_and_options_the_last_lines_are_as_before(
-    advice: RetryAdvice | None,
-) -> None:
+def test_without_hosts_and_options_the_last_lines_are_as_before(advice: RetryAdvice | None) -> None:
     slurm = {"SLURM_JOB_NODELIST": "n[1-3]"}
     assert advice_lines(failed_report(advice), SchedulerOptions(), slurm) == []
 

@@ -205,11 +205,7 @@ def test_another_host_than_the_chief_s_may_decide(tmp_path: Path) -> None:
 
 
 def valued(
-    bed: Bed,
-    stop: Path,
-    roles: tuple[str, ...],
-    more: tuple[str, ...] = (),
-    first: int = 0,
+    bed: Bed, stop: Path, roles: tuple[str, ...], more: tuple[str, ...] = (), first: int = 0
 ) -> Hosted:
     options = ("--on-failure", "restart", "--ps-snapshot", "0.5", "--ps-standby", "on")
     options = (*options, "--stopped-after", "2", *more)

@@ -22,10 +22,7 @@ from testbed import Bed, CommandFailed
 
 SECONDS = 45.0
 """Of kills and stops of each job: with its start and its end it takes less than 3 minutes."""
-ROLES = {
-    "tf1": ("worker", "worker", "ps"),
-    "tf2": ("chief", "worker", "worker", "ps"),
-}
+ROLES = {"tf1": ("worker", "worker", "ps"), "tf2": ("chief", "worker", "worker", "ps")}
 TASKS = {
     "tf1": ("worker 0", "worker 1", "ps 0"),
     "tf2": ("chief 0", "worker 0", "worker 1", "ps 0"),
@@ -35,10 +32,7 @@ WORDS = {
     "tf2": ("examples/tf_ps_digits.py", "--pause", "0.3"),
 }
 RESTART = ("--on-failure", "restart", "--max-restarts", "500", "--stopped-after", "3")
-OPTIONS = {
-    "tf1": (*RESTART, "--ps-snapshot", "1", "--ps-standby", "on"),
-    "tf2": RESTART,
-}
+OPTIONS = {"tf1": (*RESTART, "--ps-snapshot", "1", "--ps-standby", "on"), "tf2": RESTART}
 LISTENS = "0A"
 """In /proc/net/tcp."""
 OFTEN = 0.02

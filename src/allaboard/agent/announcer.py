@@ -39,12 +39,7 @@ class Announcer:
     """The one place through which allaboard speaks to people during a run."""
 
     def __init__(
-        self,
-        journal: Journal,
-        terminal: LineSink,
-        verbose: bool,
-        script: str,
-        quiet: bool = False,
+        self, journal: Journal, terminal: LineSink, verbose: bool, script: str, quiet: bool = False
     ) -> None:
         self.clock = SystemClock()
         self.journal = journal

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from allaboard.check.file_types import kind_of
-from allaboard.check.python_material import (
-    indentation_of_block,
-    read_notebook,
-    read_python_script,
-)
+from allaboard.check.python_material import indentation_of_block, read_notebook, read_python_script
 from allaboard.check.read_file import Source
 from allaboard.check.size_limits import size_problem
 from allaboard.facts import FormatError, ManifestFacts, Material, Origin, Problem, ScriptFacts
@@ -310,9 +306,7 @@ def _piece_problem(source: Source) -> Problem:
 
 def _as_piece(problem: Problem) -> Problem:
     return msgspec.structs.replace(
-        problem,
-        kind="unreadable.piece",
-        message=f"{_AS_A_PIECE}{problem.message}",
+        problem, kind="unreadable.piece", message=f"{_AS_A_PIECE}{problem.message}"
     )
 
 

@@ -197,10 +197,7 @@ def _diagnose_and_print(
     if options.html is not None:
         _write_page(options.html, diagnosis)
     if options.bundle is not None:
-        answers = {
-            "diagnosis.txt": as_text(found, False, True),
-            "diagnosis.json": as_json(found),
-        }
+        answers = {"diagnosis.txt": as_text(found, False, True), "diagnosis.json": as_json(found)}
         pack_confirmed_bundle(options.bundle, answers, paths, looks, options.yes)
     if looks and all(look.trouble for look in looks):
         return USAGE_EXIT_CODE

@@ -19,9 +19,7 @@ class JobAddresses:
     """
 
     def __init__(
-        self,
-        hosts: Callable[[], set[str]],
-        run_beside: Callable[[Coroutine[Any, Any, None]], None],
+        self, hosts: Callable[[], set[str]], run_beside: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         self._hosts, self._run_beside = hosts, run_beside
         self._found: frozenset[str] | None = None

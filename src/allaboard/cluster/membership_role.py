@@ -167,9 +167,7 @@ class MembershipRole:
         )
 
     def watch_leader(
-        self,
-        on_leader_lost: Callable[[StreamEnd], None],
-        on_roster: Callable[[LeaderRoster], None],
+        self, on_leader_lost: Callable[[StreamEnd], None], on_roster: Callable[[LeaderRoster], None]
     ) -> None:
         """Have the loss of the leader's connection during the training reported, and who may lead next."""
         self._on_leader_lost, self._on_roster = on_leader_lost, on_roster
@@ -315,9 +313,7 @@ class MembershipRole:
             agent=0, host=self.host, probe_address=self.probe_address, rank=rank
         )
         role = RoleTaken(
-            leads=True,
-            meeting_place=self.coordinator,
-            is_roll_call_over=leader.is_gate_open,
+            leads=True, meeting_place=self.coordinator, is_roll_call_over=leader.is_gate_open
         )
         self.add_events(role, connected)
 

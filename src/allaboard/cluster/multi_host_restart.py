@@ -10,11 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from allaboard.analysis.parameter_servers import (
-    are_servers_in_use,
-    nobody_trains,
-    only_serves,
-)
+from allaboard.analysis.parameter_servers import are_servers_in_use, nobody_trains, only_serves
 from allaboard.coordinator.event_recorder import RECONNECT_GRACE_S
 from allaboard.facts import Declared, Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import RoundHosts, lost_leader_reason, restart_hindrance

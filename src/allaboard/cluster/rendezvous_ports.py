@@ -152,10 +152,7 @@ class RendezvousPorts:
             self._redirect_listener.close()
 
     async def bind_port(
-        self,
-        listener: Listener,
-        port: int,
-        defers: Callable[[], Awaitable[bool]] | None = None,
+        self, listener: Listener, port: int, defers: Callable[[], Awaitable[bool]] | None = None
     ) -> None:
         """Bind the port; retry while another program has it, and report that program.
 

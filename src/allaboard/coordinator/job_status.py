@@ -124,10 +124,7 @@ class JobStatus:
             return Outcome.FAILED, f"{counts.bad} of {counts.all} workers failed"
         findings = self.findings if memory.other_hosts.joined else ()
         left_early = early_leaver(
-            findings,
-            declared_relations(memory.entries),
-            memory.settings.host,
-            memory.local_workers,
+            findings, declared_relations(memory.entries), memory.settings.host, memory.local_workers
         )
         if left_early is not None:
             return Outcome.FAILED, left_early.summary

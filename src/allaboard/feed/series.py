@@ -208,10 +208,7 @@ class SeriesRecorder:
         kept = self._path.with_suffix(".new")
         kept.unlink(missing_ok=True)
         count = 0
-        with (
-            self._path.open("rb") as source,
-            os.fdopen(open_to_append(kept), "ab") as target,
-        ):
+        with self._path.open("rb") as source, os.fdopen(open_to_append(kept), "ab") as target:
             for line in source:
                 if line.startswith(b'{"kind":"point"'):
                     count += 1

@@ -153,8 +153,7 @@ def operation(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def joining(
-    call: Callable[..., Any],
-    declare: Callable[[tuple[Any, ...], dict[str, Any]], Declared | None],
+    call: Callable[..., Any], declare: Callable[[tuple[Any, ...], dict[str, Any]], Declared | None]
 ) -> Callable[..., Any]:
     """An init function wrapped by the roll call; ``declare(args, kwargs)`` says what it was told."""
 

@@ -69,9 +69,7 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
         "properties": {"certainty": str(finding.certainty)},
     }
     if finding.where is not None:
-        location: dict[str, Any] = {
-            "artifactLocation": {"uri": _uri(finding.where.file, folder)},
-        }
+        location: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.where.file, folder)}}
         if finding.where.line:
             region = {"startLine": finding.where.line}
             if finding.where.column:

@@ -14,14 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ConfigFacts,
-    Who,
-    address,
-    sample_config_facts,
-    whole_number,
-)
+from allaboard.facts import Claim, ConfigFacts, Who, address, sample_config_facts, whole_number
 
 _MAX_REPORTED = 20
 """Addresses that are reported one by one; a mistake in a template is in all of them."""

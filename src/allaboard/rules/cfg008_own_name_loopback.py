@@ -49,10 +49,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 _DEBIAN = LocalHost(
-    name="node1",
-    named=("127.0.1.1",),
-    interfaces=("eth0", "lo"),
-    addresses=("10.0.0.5",),
+    name="node1", named=("127.0.1.1",), interfaces=("eth0", "lo"), addresses=("10.0.0.5",)
 )
 
 RULE = Rule(
@@ -70,10 +67,7 @@ RULE = Rule(
             master_addr="node0", nnodes="1", host=_DEBIAN
         ),
         "GLOO_SOCKET_IFNAME chooses the interface `eth0`": sample_config_facts(
-            master_addr="node0",
-            nnodes="2",
-            host=_DEBIAN,
-            variables={"GLOO_SOCKET_IFNAME": "eth0"},
+            master_addr="node0", nnodes="2", host=_DEBIAN, variables={"GLOO_SOCKET_IFNAME": "eth0"}
         ),
     },
 )

@@ -286,13 +286,7 @@ RULE = Rule(
             (Service(name="train", headless=True, selector={"app": "train"}),)
         ),
         "the headless service selects by a label that Kubernetes sets itself": _facts(
-            (
-                Service(
-                    name="train",
-                    headless=True,
-                    selector={"apps.kubernetes.io/pod-index": "0"},
-                ),
-            )
+            (Service(name="train", headless=True, selector={"apps.kubernetes.io/pod-index": "0"}),)
         ),
     },
 )

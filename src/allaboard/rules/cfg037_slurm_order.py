@@ -32,10 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         summary=f"SlurmClusterResolver would take {order[index]} for host {index}, which in Slurm is "
         f"{names[index]}; this matters to TensorFlow only",
         who=own_member(facts.spec),
-        evidence=(
-            slurm.machines[0].name.evidence,
-            Evidence(",".join(order[:6]), "sorted as text"),
-        ),
+        evidence=(slurm.machines[0].name.evidence, Evidence(",".join(order[:6]), "sorted as text")),
         fix="allaboard spec --as tf_config",
         severity=Severity.INFO,
         where=slurm.machines[0].name.origin.editor_place,

@@ -95,7 +95,7 @@ RULE = Rule(
             _facts("train-1.train.default.svc"),
             "MASTER_ADDR is train-1.train.default.svc, but rank 0 runs in train-0: each pod's rank is the "
             "number in its name",
-        ),
+        )
     },
     silent_on={
         "the ranks meet at the first pod": _facts("train-0.train"),

@@ -48,7 +48,7 @@ RULE = Rule(
             _facts(True),
             "TFJob ads has enableDynamicWorker: its operator writes sparseCluster into TF_CONFIG, which "
             "TensorFlow does not read",
-        ),
+        )
     },
     silent_on={"a TFJob without `enableDynamicWorker`": _facts(False)},
     unstaged="needs the training operator: the corpus in tests/corpus stages the manifest",

@@ -97,8 +97,7 @@ def _claim(uneven_pass: UnevenPass) -> Claim:
         who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
-                evidence,
-                f"loader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
+                evidence, f"loader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}"
             ),
             *_present_places(uneven_pass.fewer),
         ),

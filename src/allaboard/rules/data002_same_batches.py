@@ -80,7 +80,7 @@ RULE = Rule(
         "three ranks under DDP that read the same four batches": (
             sample_job(*_SAME_BATCHES),
             "all 3 ranks read the same batches at train.py:30 in train",
-        ),
+        )
     },
     silent_on={
         "each rank reads batches of its own": sample_job(

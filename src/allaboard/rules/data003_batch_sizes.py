@@ -85,7 +85,7 @@ RULE = Rule(
                 )
             ),
             "worker 1 trains with batches of 4, the others of 8",
-        ),
+        )
     },
     silent_on={
         "all ranks train with batches of the same size": sample_job(

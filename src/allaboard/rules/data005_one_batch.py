@@ -63,7 +63,7 @@ RULE = Rule(
         "one of three ranks reads one batch six times, the others different ones": (
             _reads(1, *[7] * 6),
             f"worker 1 reads one batch over and over at {EXAMPLE_LOOP_FRAME}",
-        ),
+        )
     },
     silent_on={
         "one rank reads one batch twice": _reads(1, 7, 7, 8, 9, 10, 11),

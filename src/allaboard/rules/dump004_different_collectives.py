@@ -41,10 +41,7 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     numbers = [n for _, ranks in difference.sides for n in ranks]
     unranked = [n for n in numbers if n >= FIRST_UNRANKED_NUMBER]
     evidence = [
-        Evidence(
-            f"{describe_processes(ranks, dumps.unnamed)}: {_place(collective)}",
-            "stacks",
-        )
+        Evidence(f"{describe_processes(ranks, dumps.unnamed)}: {_place(collective)}", "stacks")
         for collective, ranks in difference.sides[:MAX_SHOWN_SIDES]
     ]
     if unranked:

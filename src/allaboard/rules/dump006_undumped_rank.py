@@ -68,7 +68,7 @@ RULE = Rule(
         "ranks 0, 2 and 3 wait, and rank 1 was not dumped": (
             Dumps(stacks=dict.fromkeys((0, 2, 3), _WAITS)),
             "rank 1 was not dumped, and ranks 0,2-3 all wait in all_reduce at train.py:41 in train",
-        ),
+        )
     },
     silent_on={
         "all four ranks were dumped": Dumps(stacks=dict.fromkeys(range(4), _WAITS)),

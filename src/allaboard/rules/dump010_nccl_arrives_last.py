@@ -93,7 +93,7 @@ RULE = Rule(
         "one rank is always last": (
             _UNEVEN,
             "rank 2 comes last to 100% of the collectives; others mostly wait 12.5 ms of 15.5 ms for it",
-        ),
+        )
     },
     silent_on={
         "all ranks enter at nearly the same time": _times(15.0, 14.8, 14.9, 15.1),

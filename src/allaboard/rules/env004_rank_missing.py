@@ -74,7 +74,7 @@ RULE = Rule(
         "the configuration of worker 2 of four is missing": (
             example_pasted_configs([_WORKERS] * 3, (0, 1, 3)),
             "worker 2 has no configuration among the 3 given",
-        ),
+        )
     },
     silent_on={
         "the configurations of all four workers are given": example_pasted_configs(

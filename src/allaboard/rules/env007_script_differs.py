@@ -48,7 +48,7 @@ RULE = Rule(
         "one host has another script than the others": (
             example_side_by_side("script", "aa11", "aa11", "bb22", "aa11"),
             "the script differs: h2 (rank 2) has bb22, the others aa11",
-        ),
+        )
     },
     silent_on={
         "all hosts have the same script": example_side_by_side(

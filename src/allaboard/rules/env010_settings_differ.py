@@ -80,7 +80,7 @@ RULE = Rule(
         "one rank uses NCCL, and the others gloo": (
             _view_with_backend("nccl"),
             "rank 2 (h2) uses the backend nccl, the others gloo",
-        ),
+        )
     },
     silent_on={"all ranks use gloo": _view_with_backend("gloo")},
     drill=("other-backend",),

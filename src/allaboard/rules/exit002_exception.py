@@ -289,10 +289,7 @@ RULE = Rule(
         "torchrun lost the store that another torchrun served": (
             sample_job(
                 ended_member(
-                    0,
-                    raised=_LOST_STORE,
-                    frames=(_BACKEND,),
-                    member={"launcher": True, "step": 0},
+                    0, raised=_LOST_STORE, frames=(_BACKEND,), member={"launcher": True, "step": 0}
                 ),
                 launched=0,
             ),

@@ -64,10 +64,7 @@ _PIPE = (
     USER,
 )
 _RESET = ("ConnectionResetError", "[Errno 104] Connection reset by peer")
-_KILLED = (
-    "RuntimeError",
-    "DataLoader worker (pid 4711) is killed by signal: Killed. ",
-)
+_KILLED = ("RuntimeError", "DataLoader worker (pid 4711) is killed by signal: Killed. ")
 
 
 RULE = Rule(

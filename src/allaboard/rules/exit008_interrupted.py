@@ -71,7 +71,7 @@ RULE = Rule(
                 ended_member(0, raised=_INTERRUPT, signal=2), waiting_member(1), waiting_member(2)
             ),
             "worker 0 was interrupted from outside (SIGINT)",
-        ),
+        )
     },
     silent_on={
         "Ctrl-C reached the allaboard agent on the worker's host": sample_job(

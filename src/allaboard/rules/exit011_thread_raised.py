@@ -207,11 +207,7 @@ RULE = Rule(
             ended_member(0, code=0, member=_notes(_QUEUE, role="nothing")), ended_member(1, code=0)
         ),
         "a thread raised an exception while the interpreter was ending": sample_job(
-            ended_member(
-                1,
-                code=0,
-                member=_notes(role="end"),
-            )
+            ended_member(1, code=0, member=_notes(role="end"))
         ),
     },
     drill=("trainer-raises",),

@@ -152,8 +152,7 @@ RULE = Rule(
         ),
         "only one process calls a jitted function of JAX, and the job stands still": (
             stalled_job(
-                _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN),
-                _jitted_member(1, _TRAIN, _TRAIN),
+                _jitted_member(0, _TRAIN, _VALIDATE, _TRAIN), _jitted_member(1, _TRAIN, _TRAIN)
             ),
             "rank 1 called jit train_step where rank 0 called jit validation_loss",
         ),

@@ -43,7 +43,7 @@ RULE = Rule(
         "one of three ranks passes root 1, the others root 0": (
             example_one_of_three(_ONE, _OTHER),
             "worker 1 passed root 1 to broadcast where the others passed root 0",
-        ),
+        )
     },
     silent_on=example_near_misses(_ONE, _OTHER),
     retry=Retry.NEVER,

@@ -21,13 +21,7 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member
 from allaboard.facts.outcome import Retry
-from allaboard.facts.samples import (
-    REDUCE,
-    USER,
-    sample_member,
-    sample_stack,
-    stalled_job,
-)
+from allaboard.facts.samples import REDUCE, USER, sample_member, sample_stack, stalled_job
 
 INPUT_SPOTS = (Spot.INPUT, Spot.DEBUGGER)
 """Places in a stack that wait for keyboard input."""

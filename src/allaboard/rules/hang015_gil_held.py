@@ -34,13 +34,7 @@ from allaboard.analysis.stalls.stall import find_stall, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, Grip, JobView, Member, Severity
-from allaboard.facts.samples import (
-    REDUCE,
-    USER,
-    sample_member,
-    sample_stack,
-    waiting_member,
-)
+from allaboard.facts.samples import REDUCE, USER, sample_member, sample_stack, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -82,7 +82,7 @@ RULE = Rule(
             _two_hosts(40.0),
             "host b does not respond, although its kernel does: its processes may be frozen, or it is "
             "swapping; worker 0 waits in all_reduce",
-        ),
+        )
     },
     silent_on={
         "a host that has been silent for 5 seconds": _two_hosts(5.0),

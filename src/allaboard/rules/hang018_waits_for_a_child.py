@@ -116,8 +116,7 @@ _CHILD = msgspec.structs.replace(
 )
 _UNREAD = msgspec.structs.replace(_CHILD, unread_child=4711)
 _COMMUNICATES = msgspec.structs.replace(
-    _UNREAD,
-    frames=(_WAIT, Frame("/usr/lib/python3.11/subprocess.py", 1209, "communicate"), USER),
+    _UNREAD, frames=(_WAIT, Frame("/usr/lib/python3.11/subprocess.py", 1209, "communicate"), USER)
 )
 _FORKED = msgspec.structs.replace(
     sample_stack(Frame("/usr/lib/python3.11/multiprocessing/popen_fork.py", 27, "poll"), USER),

@@ -69,7 +69,7 @@ RULE = Rule(
             ),
             "two threads of worker 0 call collectives of the same group at the same time (all_gather and "
             "gather_object); all 2 members wait for each other",
-        ),
+        )
     },
     silent_on={
         "only one thread of each rank, not the main one, calls collectives": stalled_job(

@@ -75,7 +75,7 @@ RULE = Rule(
             example_awaited(sample_member(1, stack=_MATCHES, cpu=0.9)),
             "worker 1 has been computing in one library call at train.py:41 in train for more than 60 s "
             "while the others wait for it",
-        ),
+        )
     },
     silent_on={
         "a call of scikit-learn that gets little CPU, and has only begun": example_awaited(

@@ -69,7 +69,7 @@ RULE = Rule(
             ),
             "worker 1 keeps retrying to save a checkpoint, which fails with RuntimeError, while the "
             "others wait for it",
-        ),
+        )
     },
     silent_on={
         "a checkpoint that has failed 30 times in a row, for 10 seconds": example_awaited(

@@ -232,10 +232,7 @@ RULE = Rule(
         "one worker computes in its evaluation while the other waits": stalled_job(
             waiting_member(0),
             sample_member(
-                1,
-                stack=sample_stack(USER, moving=True),
-                cpu=1.0,
-                spent=Spent(now="evaluation"),
+                1, stack=sample_stack(USER, moving=True), cpu=1.0, spent=Spent(now="evaluation")
             ),
             **_LIMIT,
         ),

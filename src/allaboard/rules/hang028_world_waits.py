@@ -170,8 +170,7 @@ RULE = Rule(
             waiting_member(0), waiting_member(1), world_waits=(_WAIT,)
         ),
         "the trainer itself waits for a third process": stalled_job(
-            _RECEIVER,
-            world_waits=(_WAIT, msgspec.structs.replace(_BACK, holder_key=901)),
+            _RECEIVER, world_waits=(_WAIT, msgspec.structs.replace(_BACK, holder_key=901))
         ),
         "the trainer serves the store in which the rollout process waits for a key": stalled_job(
             _SLEEPER, world_waits=(msgspec.structs.replace(_WAIT, is_store=True),)

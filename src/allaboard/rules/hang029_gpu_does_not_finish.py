@@ -20,11 +20,7 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stalls.stalled_members import stalled_since
-from allaboard.analysis.stalls.stuck_members import (
-    MAX_GPU_WAIT_S,
-    StuckReason,
-    find_stuck_members,
-)
+from allaboard.analysis.stalls.stuck_members import MAX_GPU_WAIT_S, StuckReason, find_stuck_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stack
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member

@@ -168,10 +168,7 @@ RULE = Rule(
         ),
         "a function waits for another one, which is stuck": (
             stalled_job(
-                _caller(_SYNC, USER),
-                _callee(_SYNC, _NESTED),
-                _callee(_SLEEP, rank=2),
-                **_SLEPT,
+                _caller(_SYNC, USER), _callee(_SYNC, _NESTED), _callee(_SLEEP, rank=2), **_SLEPT
             ),
             "worker 2 is asleep at train.py:14 in score, in a function that it runs for a call of RPC; "
             "rank 0 waits for an answer",

@@ -48,7 +48,7 @@ RULE = Rule(
         "a worker started with `python -I`": (
             gathering_job(arrived_member(0), _WITHOUT_PROBE),
             "probe absent in worker 1: evidence from outside only",
-        ),
+        )
     },
     silent_on={
         "the worker started three seconds ago": gathering_job(

@@ -53,8 +53,7 @@ def _compare(host: str, port: FabricPort, same_ports: list[FabricPort]) -> Itera
         yield _claim([port], f"{name} waits for a subnet manager ({port.state})")
     elif not _is_active(port) and len(active) >= MIN_OTHERS and 2 * len(active) > len(same_ports):
         yield _claim(
-            [port],
-            f"{name} is {port.state.lower()}; on {len(active)} other hosts it is active",
+            [port], f"{name} is {port.state.lower()}; on {len(active)} other hosts it is active"
         )
     elif _is_active(port) and len(active) >= MIN_OTHERS:
         rate, count = Counter(p.rate for p in active).most_common(1)[0]

@@ -70,7 +70,7 @@ RULE = Rule(
             ),
             "ranks 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg), and none of them is "
             "missing: the GPU, link or network that carries it failed",
-        ),
+        )
     },
     silent_on={
         "a rank between two that waited has left no message": sample_watchdogs(

@@ -65,7 +65,7 @@ RULE = Rule(
         "one host has not mounted the folder of the rendezvous file": (
             _view("there is no folder /shared"),
             "h2 cannot use the rendezvous file: there is no folder /shared",
-        ),
+        )
     },
     silent_on={"the folder of the rendezvous file can be used": _view("")},
     drill=("file-folder-missing", "file-folder-read-only"),

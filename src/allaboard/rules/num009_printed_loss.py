@@ -68,7 +68,7 @@ RULE = Rule(
         "a program on GPUs prints that its loss is NaN": (
             sample_job(_printing(0, 3), sample_member(1)),
             "worker 0 prints losses that are not finite: epoch 3 step 120 loss nan",
-        ),
+        )
     },
     silent_on={
         "a single one, in a step that is skipped": sample_job(_printing(0, 1), sample_member(1)),

@@ -103,13 +103,13 @@ smaller on one rank, use `drop_last=True`.
                 ),
                 "worker 1 passed a list of one length to broadcast_object_list where the others passed one "
                 "of another length",
-            ),
+            )
         },
         silent_on={
             "one rank runs the backward of another DDP model, which HANG009 reports": example_one_of_three(
                 sample_signature("DDP backward", elements=6, shape="6"),
                 sample_signature("DDP backward"),
-            ),
+            )
         },
     ),
     "num003_other_reduce": _rule(

@@ -83,7 +83,7 @@ RULE = Rule(
         "one variable for two servers": (
             sample_job(ps_member("worker", 0, **_placed("ps:0")), *_TWO),
             "ps 1 holds no variables: there is 1 variable for 2 servers",
-        ),
+        )
     },
     silent_on={
         "a server that is not in the worker's cluster": sample_job(

@@ -72,7 +72,7 @@ RULE = Rule(
         "the chief has been asleep for 20 seconds": (
             stalled_job(_CHIEF, _WORKER, _PS, **_LONG),
             "chief 0 is asleep at train.py:20 in upload, and hands out no work to worker 0",
-        ),
+        )
     },
     silent_on={
         "the chief has been asleep for 10 seconds": stalled_job(_CHIEF, _WORKER, _PS),

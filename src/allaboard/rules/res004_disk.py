@@ -46,10 +46,7 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         path = use.name.removeprefix("disk ")
         yield forecast_claim(
-            use,
-            tuple(m.who for m in members),
-            f"{path} on {use.host} will be full",
-            _command(path),
+            use, tuple(m.who for m in members), f"{path} on {use.host} will be full", _command(path)
         )
 
 

@@ -86,8 +86,7 @@ RULE = Rule(
         "a process that holds only a CUDA context": _view(memory_nbytes=500_000_000),
         "a process of another process namespace, whose command cannot be seen": _view(command=""),
         "a process on a GPU that the job does not use": sample_job(
-            sample_member(0),
-            gpus=(example_gpu(0, pid=100), example_gpu(1, pid=4711)),
+            sample_member(0), gpus=(example_gpu(0, pid=100), example_gpu(1, pid=4711))
         ),
     },
     passes=True,

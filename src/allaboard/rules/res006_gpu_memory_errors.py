@@ -53,7 +53,7 @@ RULE = Rule(
         "a GPU with two uncorrected memory errors": (
             sample_job(sample_member(0), gpus=(example_gpu(3, pid=100, ecc_errors=2),)),
             "GPU 3 of a has had 2 memory errors that it could not correct",
-        ),
+        )
     },
     silent_on={
         "a GPU without memory errors": sample_job(

@@ -126,7 +126,7 @@ RULE = Rule(
             sample_job(_WAITS, _late(1, 0.06, 0, _DRAW), _late(2, 0.001, 14, _DRAW)),
             "worker 1 slows down most steps: it ends each 100 ms step 59 ms after the others, which wait for "
             "it; it is often at train.py:41 in draw",
-        ),
+        )
     },
     silent_on={
         "nobody has been looked at yet": sample_job(

@@ -300,10 +300,7 @@ async def _run_pyspy(pid: int, *options: str) -> tuple[bytes, str]:
     if program is None:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", *options, "--pid", str(pid))
-    with (
-        _nameless_file() as output,
-        _nameless_file() as errors,
-    ):
+    with _nameless_file() as output, _nameless_file() as errors:
         # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
         try:
             process = subprocess.Popen(

@@ -222,8 +222,7 @@ _TOPICS = (
         "a bridge? Choose the interface (dask: interface='ib0'; NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME)",
     ),
     _Topic(
-        _LOST_CONNECTION,
-        "read the log of the process at the other end first: did it end before?",
+        _LOST_CONNECTION, "read the log of the process at the other end first: did it end before?"
     ),
     _Topic(
         _GLOO,

@@ -77,7 +77,7 @@ _EPILOGUE = re.compile(
     r"|Process \d+ exit with status code|Terminating remaining workers|\[rank: \d+\] Child process with PID"
     r"|\S+ exited with code \d|Aborting on container exit"
     r"|Failures:|Root Cause|\S+ FAILED$|\[\d+\]:$|ERROR:torch\.distributed|WARNING:torch\.distributed"
-    r"|.{0,60}launch\.py:\d+|command terminated with|exit(?: code|ed|\w* status)\b",
+    r"|.{0,60}launch\.py:\d+|command terminated with|exit(?: code|ed|\w* status)\b"
 )
 _ENDED_WELL = re.compile(
     r"\b(?:finish(?:ed)?|complet(?:ed?|ion)|done|success(?:ful|fully)?|all good|saved)\b",

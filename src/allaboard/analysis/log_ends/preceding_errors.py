@@ -39,7 +39,7 @@ _HEADER = re.compile(r"^[^\n]{0,160}?\.(?:cc|cpp|cu|h|py|go|c|rs):\d{1,6}\]\s*(?
 """The time and the place in the source before a message."""
 _WARNING = re.compile(
     r"\bNCCL WARN\b|\bWARN(?:ING)?\b|^(?:\S+ ){0,3}?\[?W\d{3,4} \d\d:\d\d|\[W\d{3,4} "
-    r"|: W \S+:\d+\]|\[W \w+\.\w+:\d",
+    r"|: W \S+:\d+\]|\[W \w+\.\w+:\d"
 )
 _ADJUSTS = re.compile(
     r"[;,.] ?(?:using|setting|assuming|defaulting|will use|skipping|ignoring|leaving|proceeding|continuing"
@@ -144,7 +144,7 @@ _CONSEQUENCE = re.compile(
     r"|still waiting for|\b(?:actor|worker process) (?:is dead|has died|died)\b|Logging error"
     r"|(?:^|: )[\w-]+ in file \S+ at line \d+$"
     # A report that stands for the state of another process.
-    r"|\b(?:child|another) (?:task|process|rank|worker)|no longer",
+    r"|\b(?:child|another) (?:task|process|rank|worker)|no longer"
 )
 """Words of a line that passes on what another one, or another process, has reported."""
 

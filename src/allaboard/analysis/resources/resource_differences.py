@@ -58,10 +58,7 @@ COUNTERS = (
     ),
     _Counter("swapped", 1e6, "the host swaps {:.0f} bytes a second", _BY_MEMORY),
     _Counter(
-        "memory pressure",
-        0.1,
-        "tasks of the host wait for memory {:.0%} of the time",
-        _BY_MEMORY,
+        "memory pressure", 0.1, "tasks of the host wait for memory {:.0%} of the time", _BY_MEMORY
     ),
     _Counter(
         "io pressure",

@@ -48,10 +48,7 @@ def world_of_nodes(step: StartedStep, demands: LaunchDemands, material: Material
             observed=line.strip()[:120],
             correction="export WORLD_SIZE=$SLURM_NTASKS",
             origin=Origin(
-                variable="WORLD_SIZE",
-                file=material.file,
-                line=number,
-                column=taken.start() + 1,
+                variable="WORLD_SIZE", file=material.file, line=number, column=taken.start() + 1
             ),
         )
     return None

@@ -17,13 +17,7 @@ from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_ma
 from allaboard.cluster.transport.peer_names import peer_mismatch
 from allaboard.cluster.transport.sealed_stream import Admission, CallerSeal
 from allaboard.cluster.transport.tls import TLS_HANDSHAKE_TIMEOUT_S, TlsFiles, alert_text
-from allaboard.cluster.transport.wire import (
-    Challenge,
-    GarbledMessageError,
-    Hello,
-    Refused,
-    Welcome,
-)
+from allaboard.cluster.transport.wire import Challenge, GarbledMessageError, Hello, Refused, Welcome
 from allaboard.errors import AllaboardError
 from allaboard.facts import Answer
 

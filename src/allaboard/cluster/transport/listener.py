@@ -209,12 +209,7 @@ class Listener:
             if hello.session:
                 self._numbers[hello.session] = number
         member = MemberConnection(
-            caller.stream,
-            hello,
-            number,
-            caller.peer_address,
-            caller.clock_question,
-            caller.sealer,
+            caller.stream, hello, number, caller.peer_address, caller.clock_question, caller.sealer
         )
         self._members.add(caller)
         self._on_member(member)

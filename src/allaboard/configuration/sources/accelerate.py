@@ -168,12 +168,7 @@ def _written(name: str, text: str, whole_file: bool) -> str:
 
 def _problem(value: Value, name: str, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag or name} {value.text}".strip()
-    return launch_problem(
-        value,
-        message=message,
-        correction=right,
-        observed=observed,
-    )
+    return launch_problem(value, message=message, correction=right, observed=observed)
 
 
 SOURCE = ConfigurationSource(read=read_material)

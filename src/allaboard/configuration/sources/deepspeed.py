@@ -65,9 +65,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         if count.text and not all((whole_number(p) or 0) > 0 for p in (low, high or low)):
             flag = count.origin.flag
             yield launch_problem(
-                count,
-                message=f"{flag} cannot be {count.text!r}",
-                correction=f"{flag}=2",
+                count, message=f"{flag} cannot be {count.text!r}", correction=f"{flag}=2"
             )
     filters = [options[n] for n in ("include", "i", "exclude", "e") if n in options]
     if counts and filters:
@@ -89,11 +87,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         if absent:
             message = f"--no_ssh starts one node alone, and does not know {' and '.join(absent)}"
             right = "--no_ssh --node_rank=0 --master_addr=FIRST-HOST   # --node_rank=1 on the next"
-            yield launch_problem(
-                nodes,
-                message=message,
-                correction=right,
-            )
+            yield launch_problem(nodes, message=message, correction=right)
     elif "hostfile" not in options and "H" not in options:
         message = (
             f"{nodes.text} nodes and no --hostfile: DeepSpeed looks at /job/hostfile, and refuses "
@@ -102,12 +96,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         right = f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …"
         # Some images have that file.
         yield msgspec.structs.replace(
-            launch_problem(
-                nodes,
-                message=message,
-                correction=right,
-            ),
-            kind="launch.warning",
+            launch_problem(nodes, message=message, correction=right), kind="launch.warning"
         )
 
 

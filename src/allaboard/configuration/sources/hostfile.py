@@ -77,10 +77,7 @@ def _file(material: Material) -> PartialSpec:
         if machine is not None:
             machines.append(machine)
     return PartialSpec(
-        source="hostfile",
-        layer="allocation",
-        machines=tuple(machines),
-        problems=tuple(problems),
+        source="hostfile", layer="allocation", machines=tuple(machines), problems=tuple(problems)
     )
 
 

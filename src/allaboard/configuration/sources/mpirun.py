@@ -26,10 +26,7 @@ _HOSTS = ("H", "host")
 _OTHER_MPI = re.compile(r"intel|impi|mpich|hydra|mvapich|OVERSUBSCRIBE", re.I)
 """Matches batch scripts that may use an MPI which counts no slots."""
 _LAUNCHERS = r"\b(?:torchrun|accelerate|deepspeed|torch\.distributed)\b"
-_OWN = {
-    "RANK": "$OMPI_COMM_WORLD_RANK",
-    "JAX_PROCESS_ID": "$OMPI_COMM_WORLD_RANK",
-}
+_OWN = {"RANK": "$OMPI_COMM_WORLD_RANK", "JAX_PROCESS_ID": "$OMPI_COMM_WORLD_RANK"}
 """Variables that tell a process apart, and the one by which Open MPI numbers it; MPICH's is PMI_RANK."""
 _WANTED = frozenset(
     (*_COUNT, *_EACH, *_HOSTS, "hosts", "hostfile", "machinefile", "f", "x", "map_by", "bind_to")

@@ -14,10 +14,7 @@ _HERE = "127.0.0.1"
 
 
 def complete_for_writer(
-    spec: ClusterSpec,
-    port: int = 0,
-    hosts: Sequence[str] = (),
-    parts: Sequence[PartialSpec] = (),
+    spec: ClusterSpec, port: int = 0, hosts: Sequence[str] = (), parts: Sequence[PartialSpec] = ()
 ) -> ClusterSpec:
     """Return the spec with what its values imply, ready for a writer.
 

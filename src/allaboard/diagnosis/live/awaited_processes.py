@@ -10,10 +10,7 @@ from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
-from allaboard.analysis.stalls.examined_duration import (
-    asks_through_library,
-    outside_connections,
-)
+from allaboard.analysis.stalls.examined_duration import asks_through_library, outside_connections
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.lock_kind import (
     FULL_QUEUE,

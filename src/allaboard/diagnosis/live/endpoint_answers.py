@@ -20,12 +20,7 @@ from allaboard.diagnosis.instruments import nccl_ras_json, nccl_ras_text
 from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
 from allaboard.facts.instruments.nccl_state import NcclStates
-from allaboard.formats.dumps.debug_pages import (
-    FRONTEND_MARK,
-    WORKER_MARK,
-    as_dump,
-    read_debug_page,
-)
+from allaboard.formats.dumps.debug_pages import FRONTEND_MARK, WORKER_MARK, as_dump, read_debug_page
 
 CONNECT_TIMEOUT_S = 5.0
 """How long a service gets to accept a connection and to answer what costs nothing."""

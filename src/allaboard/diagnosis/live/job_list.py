@@ -8,13 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from allaboard.diagnosis.live.job_groups import (
-    NO_PROBE,
-    Probe,
-    group_jobs,
-    rank_of,
-    select_ranks,
-)
+from allaboard.diagnosis.live.job_groups import NO_PROBE, Probe, group_jobs, rank_of, select_ranks
 from allaboard.diagnosis.live.process_probes import probe_processes
 from allaboard.diagnosis.live.target_selection import sudo_command
 from allaboard.diagnosis.live.training_processes import (

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
-from allaboard.analysis.stalls.lock_kind import (
-    describe_wait,
-)
+from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.diagnosis.live.awaited_processes import (

@@ -73,9 +73,7 @@ def explain_absent_rank(
     example = next((p for p in ranks if resolve(p.stated).world_size > rank), None)
     command = command_for_rank(rank, example) if example is not None else ""
     return msgspec.structs.replace(
-        finding,
-        evidence=evidence,
-        fix=f"start rank {rank}: {command}" if command else finding.fix,
+        finding, evidence=evidence, fix=f"start rank {rank}: {command}" if command else finding.fix
     )
 
 

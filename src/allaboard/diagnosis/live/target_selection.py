@@ -9,13 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from allaboard.diagnosis.live.exited_processes import describe_departed, find_departed
-from allaboard.diagnosis.live.job_groups import (
-    NO_PROBE,
-    Probe,
-    group_jobs,
-    rank_of,
-    select_ranks,
-)
+from allaboard.diagnosis.live.job_groups import NO_PROBE, Probe, group_jobs, rank_of, select_ranks
 from allaboard.diagnosis.live.process_probes import probe_processes
 from allaboard.diagnosis.live.training_processes import (
     TrainingProcess,

@@ -22,16 +22,8 @@ from allaboard.diagnosis.live.exited_processes import describe_departed, members
 from allaboard.diagnosis.live.no_finding import why_no_finding
 from allaboard.diagnosis.live.process_inspection import SAMPLE_COUNT, SAMPLE_INTERVAL_S
 from allaboard.diagnosis.live.start_commands import explain_absent_rank
-from allaboard.diagnosis.live.tensorflow_tasks import (
-    TaskRollCall,
-    call_tasks,
-    explain_absence,
-)
-from allaboard.diagnosis.live.unprobed_members import (
-    SPOTS_AFTER_INIT,
-    absent_ranks,
-    assume_phases,
-)
+from allaboard.diagnosis.live.tensorflow_tasks import TaskRollCall, call_tasks, explain_absence
+from allaboard.diagnosis.live.unprobed_members import SPOTS_AFTER_INIT, absent_ranks, assume_phases
 from allaboard.diagnosis.live.unranked_names import gap_lines
 from allaboard.facts import Certainty, Evidence, Finding, JobView, Pasted, Severity, WorldWait
 from allaboard.facts.configuration.config_facts import ConfigFacts

@@ -28,11 +28,7 @@ from allaboard.feed.series import SERIES_NAME
 from allaboard.feed.socket_path import SOCKET_NAME
 from allaboard.formats import redaction
 from allaboard.rules.engine.catalogue import Catalogue
-from allaboard.rules.engine.relations import (
-    declared_relations,
-    may_join_run,
-    without_interruption,
-)
+from allaboard.rules.engine.relations import declared_relations, may_join_run, without_interruption
 
 RUN_FOLDER_PARTS = (
     *("journal.jsonl", "report.json", "logs", "snapshot"),

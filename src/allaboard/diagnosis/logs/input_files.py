@@ -27,12 +27,7 @@ from allaboard.diagnosis.logs.rank_from_filename import rank_and_pid_from_name
 from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.docker_json import unwrap_docker_lines
-from allaboard.formats.line_ends import (
-    KEPT_BYTES,
-    MAX_OPEN_BYTES,
-    trim_head,
-    trim_tail,
-)
+from allaboard.formats.line_ends import KEPT_BYTES, MAX_OPEN_BYTES, trim_head, trim_tail
 
 HEAD_BYTES, TAIL_BYTES = 8 << 20, 24 << 20
 """Bytes that are read from the beginning of a larger file, and from its end, where a log says how its process
@@ -134,11 +129,7 @@ def _read_ends(opened: IO[bytes], size: int) -> Unpacked:
 
 
 def _archive_exhibits(
-    file: Path,
-    base: Path,
-    opened: IO[bytes],
-    notes: list[str],
-    now: Callable[[], float],
+    file: Path, base: Path, opened: IO[bytes], notes: list[str], now: Callable[[], float]
 ) -> Iterator[Exhibit]:
     """Yield the files of an archive as if it were a folder."""
     archive_notes: list[str] = []

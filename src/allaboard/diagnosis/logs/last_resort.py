@@ -19,10 +19,7 @@ from allaboard.analysis.failures.library_errors import (
 from allaboard.analysis.failures.lost_peer import has_lost_peer, states_lost_peer
 from allaboard.analysis.log_ends.advice_by_words import advice_by_words
 from allaboard.analysis.log_ends.named_tasks import named_task
-from allaboard.analysis.log_ends.post_traceback_output import (
-    OTHER_THREAD_DOUBT,
-    WENT_ON_DOUBT,
-)
+from allaboard.analysis.log_ends.post_traceback_output import OTHER_THREAD_DOUBT, WENT_ON_DOUBT
 from allaboard.analysis.log_ends.telling_line import telling_part, with_telling_part
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.logs.task_identification import task_from_name

@@ -72,9 +72,7 @@ def _lines_around(lines: Sequence[str], number: int) -> list[str]:
 def _speaker(error: PrecedingError, lines: Sequence[str], exhibit: Exhibit) -> Speaker:
     line = lines[error.number]
     return Speaker(
-        speaker_rank(line, exhibit.rank),
-        line.strip()[:300],
-        exhibit.place_of_line(error.number),
+        speaker_rank(line, exhibit.rank), line.strip()[:300], exhibit.place_of_line(error.number)
     )
 
 

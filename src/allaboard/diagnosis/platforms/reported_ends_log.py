@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.diagnosis.wordings.reported_ends import (
-    CRASHES,
-    MESSAGES,
-    RANK_ENDS,
-    TASK_ENDS,
-)
+from allaboard.diagnosis.wordings.reported_ends import CRASHES, MESSAGES, RANK_ENDS, TASK_ENDS
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD

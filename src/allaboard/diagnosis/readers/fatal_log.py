@@ -380,11 +380,7 @@ def _describe_end(
         if match := pattern.search(line):
             what = next(g for g in match.groups() if g is not None)
             words = _abort_reason(following) or what.strip()
-            return _End(
-                0,
-                f"a process aborted itself: {words[:160]}",
-                abort_advice(line + words),
-            )
+            return _End(0, f"a process aborted itself: {words[:160]}", abort_advice(line + words))
     if match := SIGNAL_LINE.search(line):
         signal_name = match["code"] or SIGNAL_WORDS[match["name"] or match["name2"]]
         return _End(

@@ -94,10 +94,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             ""
             if by_torch_hook
             else _reason_to_doubt(
-                lines,
-                traceback,
-                all_tracebacks[number + 1 :],
-                by_logger=traceback.begin in logged,
+                lines, traceback, all_tracebacks[number + 1 :], by_logger=traceback.begin in logged
             )
         )
         if doubt is None:

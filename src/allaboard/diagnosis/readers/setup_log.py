@@ -107,11 +107,7 @@ MESSAGES = (
         source="its wording from the source of DLRover 0.2 to 0.5 (master/monitor, common/constants.py)",
     ),
 )
-SURVIVED = (
-    "Driver/library version mismatch",
-    " is waiting to start: ",
-    '"exit reason": "OOM',
-)
+SURVIVED = ("Driver/library version mismatch", " is waiting to start: ", '"exit reason": "OOM')
 """Keys of messages that are no reason to fail if the job trains on: some jobs need no GPU, a pod may start
 later,
 and one that ended may be started again."""

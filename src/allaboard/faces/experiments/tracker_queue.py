@@ -6,11 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 
-from allaboard.faces.experiments.tracker import (
-    MissingTrackerError,
-    Record,
-    Tracker,
-)
+from allaboard.faces.experiments.tracker import MissingTrackerError, Record, Tracker
 from allaboard.faces.sidecar.bounded_call import call_in_thread
 from allaboard.faces.sidecar.problem_notes import ProblemNotes
 from allaboard.facts import Snapshot

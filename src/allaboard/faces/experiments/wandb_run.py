@@ -12,12 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from allaboard.faces.experiments.scalar_table import RUN, ScalarPoint
-from allaboard.faces.experiments.script_run import (
-    OWN_NAME,
-    ScriptRunTracker,
-    own_labels,
-    own_name,
-)
+from allaboard.faces.experiments.script_run import OWN_NAME, ScriptRunTracker, own_labels, own_name
 from allaboard.faces.experiments.tracker import Record
 from allaboard.facts import Snapshot, TrackerRun
 

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from allaboard.faces.metrics.metric_table import STEP_SECONDS, JobPicture
 from allaboard.faces.metrics.read_metrics import Family, read_families, safe_label

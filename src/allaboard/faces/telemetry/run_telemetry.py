@@ -28,13 +28,7 @@ from allaboard.faces.telemetry.round_spans import RoundTracker
 from allaboard.faces.telemetry.telemetry_settings import TelemetrySettings
 from allaboard.faces.watch.run_source import SourceChanged
 from allaboard.facts import Finding
-from allaboard.feed.messages import (
-    Course,
-    FeedError,
-    FindingMessage,
-    Message,
-    SnapshotMessage,
-)
+from allaboard.feed.messages import Course, FeedError, FindingMessage, Message, SnapshotMessage
 
 EXPORT_INTERVAL_S = 10.0
 """Seconds between two exports."""

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from allaboard.faces.watch.rank_rows import ORDERS, cells, choose_columns, header, select_ranks
-from allaboard.faces.watch.run_summary import (
-    active_findings,
-    concerns,
-    headline,
-    is_well,
-    title,
-)
+from allaboard.faces.watch.run_summary import active_findings, concerns, headline, is_well, title
 from allaboard.facts import RankState, Snapshot
 from allaboard.report.finding_text import finding_lines
 from allaboard.report.json_text import indented_json

@@ -14,9 +14,7 @@ from textual.widgets import Markdown
 class PageScreen(ModalScreen[None]):
     """The page of a rule."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,p", "dismiss", "Back"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,p", "dismiss", "Back")]
     DEFAULT_CSS = """
     PageScreen { align: center middle; }
     PageScreen VerticalScroll { width: 90%; height: 90%; border: round $primary; background: $surface; }

@@ -13,12 +13,7 @@ from typing import NamedTuple
 
 from aiohttp import WSMsgType, web
 
-from allaboard.faces.web.page_access import (
-    HEADERS,
-    is_expected_host,
-    is_same_origin,
-    tokens_match,
-)
+from allaboard.faces.web.page_access import HEADERS, is_expected_host, is_same_origin, tokens_match
 from allaboard.faces.web.page_client import PageClient
 from allaboard.faces.web.page_messages import (
     LanesRequest,
@@ -100,9 +95,7 @@ class PageServer:
 
     @web.middleware
     async def _guard(
-        self,
-        request: web.Request,
-        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         if not is_expected_host(request.host, self._settings.host_names):
             return web.Response(status=421, text="This page has another address.", headers=HEADERS)

@@ -115,11 +115,7 @@ def findings_message(snapshot: Snapshot) -> dict[str, Any]:
     """Return the findings."""
     shown = snapshot.findings[:MAX_SHOWN_FINDINGS]
     left_out = snapshot.findings_left_out + len(snapshot.findings) - len(shown)
-    return {
-        "kind": "findings",
-        "findings": [_finding(f) for f in shown],
-        "left_out": left_out,
-    }
+    return {"kind": "findings", "findings": [_finding(f) for f in shown], "left_out": left_out}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

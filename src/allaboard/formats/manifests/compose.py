@@ -38,11 +38,7 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
         if not _TRAINING_VARIABLES & variables.keys() and not _starts_node(commands):
             continue
         material = Material(
-            kind="compose",
-            file=file,
-            variables=variables,
-            opaque=opaque,
-            commands=tuple(commands),
+            kind="compose", file=file, variables=variables, opaque=opaque, commands=tuple(commands)
         )
         yield f"{file} {name}", material
 

@@ -16,11 +16,7 @@ NameAtLine = tuple[str, int]
 
 CHIEF_NAMES = ("ParameterServerStrategy", "ParameterServerStrategyV2", "ClusterCoordinator")
 SERVER_NAMES = (*CHIEF_NAMES, "replica_device_setter", "SyncReplicasOptimizer")
-COLLECTIVE_NAMES = (
-    "MultiWorkerMirroredStrategy",
-    "init_process_group",
-    "DistributedDataParallel",
-)
+COLLECTIVE_NAMES = ("MultiWorkerMirroredStrategy", "init_process_group", "DistributedDataParallel")
 SERVING_NAMES = ("Server", "train_and_evaluate")
 
 

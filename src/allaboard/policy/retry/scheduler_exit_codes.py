@@ -12,12 +12,7 @@ from __future__ import annotations
 from allaboard.facts import Outcome
 from allaboard.facts.outcome import Retry, RetryAdvice
 
-SCHEDULER_EXIT_CODES = {
-    Retry.HERE: 180,
-    Retry.ELSEWHERE: 181,
-    Retry.RESOURCES: 80,
-    Retry.NEVER: 81,
-}
+SCHEDULER_EXIT_CODES = {Retry.HERE: 180, Retry.ELSEWHERE: 181, Retry.RESOURCES: 80, Retry.NEVER: 81}
 """Exit code of each verdict."""
 
 

@@ -15,13 +15,7 @@ from time import monotonic, process_time
 
 from .. import hooks, member, visible_devices
 from ..signal_errors import reraise_from_handler
-from ._tensorflow import (
-    checkpoints,
-    global_step,
-    keras_callbacks,
-    parameter_servers,
-    phases,
-)
+from ._tensorflow import checkpoints, global_step, keras_callbacks, parameter_servers, phases
 from ._tensorflow.cluster_declaration import is_on_one_host
 from ._tensorflow.losses import Returned
 
