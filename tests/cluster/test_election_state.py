@@ -19,7 +19,7 @@ def test_the_first_stands_the_others_follow() -> None:
     one, other = ElectionState("a"), ElectionState("b")
     assert one.observe_lease(0.0, None, is_linked=False) is ElectionStep.STAND
     one.record_win(seat("a"))
-    assert one.is_leader() and not one.former_leaders
+    assert one.leader == seat("a") and not one.former_leaders
     assert other.observe_lease(0.0, seat("a"), is_linked=False) is ElectionStep.FOLLOW
     assert other.observe_lease(0.0, seat("a"), is_linked=True) is ElectionStep.WAIT
     assert not other.former_leaders

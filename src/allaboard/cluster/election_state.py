@@ -42,9 +42,6 @@ class ElectionState:
         self.is_closed = False
         """True once training has begun or the verdict is known: nobody takes over any more."""
 
-    def is_leader(self) -> bool:
-        return self.leader is not None and self.leader.session == self._session
-
     def observe_lease(
         self, now: float, holder: LeaderRecord | None, is_linked: bool
     ) -> ElectionStep:

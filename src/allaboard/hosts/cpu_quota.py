@@ -15,13 +15,6 @@ from allaboard.hosts.proc import read_small_file
 _ROOT = Path("/sys/fs/cgroup")
 
 
-def cpu_quota_of(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
-    """Return the least number of cores that its group and those above allow; None if none of them
-    is limited."""
-    tightest_group = tightest_cpu_group(pid, root, proc)
-    return tightest_group[1] if tightest_group is not None else None
-
-
 def tightest_cpu_group(
     pid: int, root: Path = _ROOT, proc: Path = Path("/proc")
 ) -> tuple[Path, float] | None:

@@ -52,7 +52,7 @@ class PagePort(NamedTuple):
         )
 
 
-def open_page_port(text: str, tls: TlsFiles | None, option: str = "--web") -> PagePort:
+def open_page_port(text: str, tls: TlsFiles | None) -> PagePort:
     """Return a listening socket for the value of ``--web``.
 
     Raises:
@@ -60,16 +60,16 @@ def open_page_port(text: str, tls: TlsFiles | None, option: str = "--web") -> Pa
     """
     if find_spec("aiohttp") is None:
         raise_usage_error(
-            f"{option}: the page needs aiohttp, which is not installed: pip install 'allaboard[web]'"
+            "--web: the page needs aiohttp, which is not installed: pip install 'allaboard[web]'"
         )
-    host, port = _parse_address(text, option)
+    host, port = _parse_address(text)
     try:
         listener = _listen(host, DEFAULT_PAGE_PORT if port is None else port)
     except OSError as error:
         if port is None and error.errno == errno.EADDRINUSE:
             listener = _listen(host, 0)
         else:
-            raise_usage_error(_failure(option, host, port, error))
+            raise_usage_error(_failure(host, port, error))
     # The process that ends the workers is forked from this one, and would hold the port.
     os.register_at_fork(after_in_child=listener.close)
     token = make_token()
@@ -85,7 +85,7 @@ def inherit_page_port(text: str, token: str, is_tls: bool) -> PagePort:
     return PagePort(listener, token, "", is_tls)
 
 
-def _parse_address(text: str, option: str) -> tuple[str, int | None]:
+def _parse_address(text: str) -> tuple[str, int | None]:
     """Return host and port; None for the default port."""
     if not text:
         return LOOPBACK, None
@@ -93,7 +93,7 @@ def _parse_address(text: str, option: str) -> tuple[str, int | None]:
     host, port = address.host, address.port
     if not host or not port.isdecimal() or int(port) > 65535:
         raise_usage_error(
-            f"{option} {text}: expected a port or HOST:PORT, e.g. {option} 8701, or --web=0.0.0.0:8701"
+            f"--web {text}: expected a port or HOST:PORT, e.g. --web 8701, or --web=0.0.0.0:8701"
         )
     return host, int(port)
 
@@ -111,13 +111,13 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _failure(option: str, host: str, port: int | None, error: OSError) -> str:
+def _failure(host: str, port: int | None, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"{option} {port}: port {port} is taken on {host}; to see by whom: ss -ltnp 'sport = :{port}'; "
-            f"or let a free one be chosen: {option}"
+            f"--web {port}: port {port} is taken on {host}; to see by whom: ss -ltnp 'sport = :{port}'; "
+            "or let a free one be chosen: --web"
         )
     if error.errno == errno.EACCES:
-        return f"{option} {port}: only root may listen on port {port}; choose one above 1023"
+        return f"--web {port}: only root may listen on port {port}; choose one above 1023"
     reason = error.strerror or str(error)
-    return f"{option}: cannot listen on {host}:{port}: {reason.lower()}"
+    return f"--web: cannot listen on {host}:{port}: {reason.lower()}"

@@ -16,6 +16,7 @@ from allaboard.options.usage_error import UsageError
 
 HOST_IDENTITY_PREFIX = "allaboard preflight runs on: "
 """Beginning of the line that `--hosts` reads and does not pass on."""
+STDIN = 0
 
 
 def print_host_identity() -> None:
@@ -36,26 +37,26 @@ def host_identity() -> str:
     return " ".join([boot_id, os.uname().nodename, *namespaces])
 
 
-def read_secret_line(stdin: int = 0) -> bytes:
+def read_secret_line() -> bytes:
     """Return the first line of standard input, and read no byte more. Raises UsageError if there is
     none."""
     line = b""
     # Not through sys.stdin, whose buffer would also take what `end_when_stdin_closes` waits for.
-    while (byte := os.read(stdin, 1)) not in (b"", b"\n"):
+    while (byte := os.read(STDIN, 1)) not in (b"", b"\n"):
         line += byte
     if not line.strip():
         raise UsageError("the job's secret did not come through standard input")
     return line.strip()
 
 
-def end_when_stdin_closes(stdin: int = 0) -> None:
+def end_when_stdin_closes() -> None:
     """Send SIGTERM to this process when standard input ends: whoever started it is gone."""
-    threading.Thread(target=_end_at_stdin_end, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_end_at_stdin_end, daemon=True).start()
 
 
-def _end_at_stdin_end(stdin: int) -> None:
+def _end_at_stdin_end() -> None:
     try:
-        while os.read(stdin, 4096):
+        while os.read(STDIN, 4096):
             pass
     except OSError:
         pass  # as good as the end of the stream

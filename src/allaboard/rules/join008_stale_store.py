@@ -239,16 +239,14 @@ def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
     )
 
 
-def _file_view(
-    joined: int, arrived_at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
-) -> JobView:
+def _file_view(joined: int, size: int = 2, round: int = 1, **changes: Any) -> JobView:
     """Return a view with two members of this host, of which the second arrived last and found the file."""
     declarations = [sample_declaration(r, size, place="file:///shared/meeting") for r in (0, 1)]
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
     old = {"rendezvous joined": "2", "rendezvous age": "3600 s"}
     first_member = arrived_member(0, declared=declarations[0], facts=old, round=round)
     last_member = arrived_member(
-        1, declared=declarations[1], facts=facts, phase_since=arrived_at, round=round
+        1, declared=declarations[1], facts=facts, phase_since=61.0, round=round
     )
     return gathering_job(first_member, last_member, **({"launched": 2} | changes))
 

@@ -122,12 +122,12 @@ def _load(cpu: float, waiting: float = 0.0, allowed: float = 8) -> Load:
     return Load(span=10.0, cpu=cpu, allowed=allowed, operation_share=waiting)
 
 
-def _throttled_view(rate: float, span: float = 10.0) -> JobView:
+def _throttled_view(rate: float) -> JobView:
     """Return a view of two workers that wait for a server whose control group leaves it 0.05 of a core."""
     server = ps_member("ps", 0, load=_load(0.04, allowed=0.05))
     use = Use(
         host=server.who.host, pid=server.who.pid, name="throttled", value=9.0, limit=0.05, rate=rate,
-        fit=0.99, span=span, origin="cpu.stat",
+        fit=0.99, span=10.0, origin="cpu.stat",
     )  # fmt: skip
     return sample_job(*_WAITING, server, uses=(use,))
 

@@ -68,11 +68,11 @@ def _may_follow(member: Member) -> bool:
     return member.in_user_code and member.declared is None and not member.launcher
 
 
-def _declaring(*tasks: str, call: str = COLLECTIVE_STRATEGY) -> dict[str, object]:
+def _declaring(*tasks: str) -> dict[str, object]:
     cluster = {t: f"127.0.0.1:{i}" for i, t in enumerate(tasks)}
     return {
         "declared": sample_declaration(
-            0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"
+            0, call=COLLECTIVE_STRATEGY, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"
         ),
         "phase": Phase.JOINING, "step": 0,
     }  # fmt: skip

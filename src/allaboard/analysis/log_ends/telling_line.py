@@ -9,6 +9,8 @@ from allaboard.late_pattern import compile_late
 
 MAX_CHARS = 200
 """Characters of the part that are returned."""
+MAX_FIRST_LINE_CHARS = 160
+"""Characters of a message's first line that are returned; half as many in front of a part."""
 _MARKED = compile_late(
     r"(?:^|[\s;.,(])(?:[Ll]ast error|[Oo]riginal (?:error|exception|reason[\w ]{0,20}|failure)|[Rr]oot cause"
     r"|[Cc]aused by|(?<!for )Reason|[Ii]nner exception|[Uu]nderlying (?:error|cause)"
@@ -33,10 +35,10 @@ def telling_part(message: str) -> str:
     return words.rstrip(" .")[:MAX_CHARS]
 
 
-def with_telling_part(message: str, max_chars: int = 160) -> str:
+def with_telling_part(message: str) -> str:
     """Return the first line of the message, and its telling part after it if that is not in there."""
     first_line = " ".join(message.partition("\n")[0].split())
     part = " ".join(telling_part(message).split())
-    if not part or part[:60] in first_line[:max_chars]:
-        return first_line[:max_chars]
-    return f"{first_line[: max_chars // 2].rstrip()} ... {part}"
+    if not part or part[:60] in first_line[:MAX_FIRST_LINE_CHARS]:
+        return first_line[:MAX_FIRST_LINE_CHARS]
+    return f"{first_line[: MAX_FIRST_LINE_CHARS // 2].rstrip()} ... {part}"

@@ -33,17 +33,17 @@ class Task(msgspec.Struct, frozen=True):
     """Its number on that host."""
 
 
-def list_tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
+def list_tasks(spec: PartialSpec) -> list[Task]:
     """Return every task of the spec in rank order: chief, workers, parameter servers, evaluator.
 
     From the listed cluster where there is one, else from the machines and their slots: a host's
-    n-th process gets port ``port + n`` (default: MASTER_PORT, else 29500).
+    n-th process gets port n above MASTER_PORT, or above 29500 if that is not set.
 
     Raises:
         ValueError: the spec names neither tasks nor machines, or too many of them, or the ports
             of a host's tasks run past 65535.
     """
-    base = port or spec.number("master_port") or PORT
+    base = spec.number("master_port") or PORT
     if spec.cluster:
         return _listed(spec, base)
     if not spec.machines:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,17 +79,16 @@ def read_training_process(pid: int, is_maybe_taken: bool = False) -> TrainingPro
     )
 
 
-def find_training_processes(among: Iterable[int] | None = None) -> list[TrainingProcess]:
-    """Return the processes that may train, of these pids or of all of this host; never this one nor one
-    above it.
+def find_training_processes() -> list[TrainingProcess]:
+    """Return the processes that may train on this host; never this one nor one above it.
 
     A child that has the environment of a rank but no framework is one of its helpers, and is left out. A
     process that has not loaded a framework yet is taken if its command is that of one that has, up to a
     number: a rank that prepares its data before it imports.
     """
     above = rank_processes.ancestors_of(os.getpid())
-    pids = list(all_pids() if among is None else among)
-    candidates = [p for pid in pids if pid not in above and (p := read_training_process(pid, True))]
+    pids = (pid for pid in all_pids() if pid not in above)
+    candidates = [p for pid in pids if (p := read_training_process(pid, True))]
     loaded = [p for p in candidates if p.is_loaded]
     loaded_pids = {p.pid for p in loaded}
     return [

@@ -39,13 +39,12 @@ class RunNotifier:
         settings: NotifySettings,
         notes: ProblemNotes,
         now: Callable[[], float],
-        send_timeout_s: float = SEND_TIMEOUT_S,
     ) -> None:
         self._source, self._settings, self._notes, self._now = source, settings, notes, now
         self._book = IncidentBook()
         self._limit = RateLimit()
         self._senders = [
-            MessageSender(number, url, notes, send_timeout_s)
+            MessageSender(number, url, notes, SEND_TIMEOUT_S)
             for number, url in enumerate(settings.urls, 1)
         ]
         self._command = (

@@ -10,12 +10,12 @@ MAX_DRAWN = 400
 Series = Sequence[tuple[float, float]]
 
 
-def round_ticks(highest: float, lowest: float = 0.0, tick_count: int = 4) -> list[float]:
-    """Return about ``tick_count`` round numbers that cover the range, the lowest first."""
+def round_ticks(highest: float, lowest: float = 0.0) -> list[float]:
+    """Return about four round numbers that cover the range, the lowest first."""
     span = highest - lowest
     if not math.isfinite(span) or span <= 0:
         highest, span = lowest + 1.0, 1.0
-    raw = span / tick_count
+    raw = span / 4
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(f * power for f in (1, 2, 2.5, 5, 10) if f * power >= raw * 0.999)
     lowest_number = math.floor(lowest / step + 1e-9)

@@ -37,7 +37,7 @@ def keep_training_component(text: str) -> str:
     return "\n".join(lines)
 
 
-def read_batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tuple[str, Value]]:
+def read_batch_lines(text: str, file: str) -> Iterator[tuple[str, Value]]:
     """Yield the options of the ``#SBATCH`` lines as (long or short option, value).
 
     The form is that of sbatch(1): ``--name=value``, ``--name value``, ``-N 2``, ``-N2``. Only lines
@@ -47,9 +47,9 @@ def read_batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tu
         stripped = line.strip()
         if not stripped.startswith("#") and stripped:
             return
-        if not stripped.startswith(mark):
+        if not stripped.startswith("#SBATCH"):
             continue
-        tokens = stripped[len(mark) :].split("#")[0].split()
+        tokens = stripped.removeprefix("#SBATCH").split("#")[0].split()
         while tokens:
             option = tokens.pop(0)
             if not option.startswith("-"):

@@ -22,7 +22,7 @@ def command_text(text: str, line: int) -> str:
     return command if len(command) <= MAX_SHOWN_LENGTH else ""
 
 
-def with_late_variable(command: str, name: str, launcher: str = "srun") -> str:
+def with_late_variable(command: str, name: str) -> str:
     """Return the command with the variable expanded by the shell of each task, not by the script's own; "" if
     its quotes are too involved for that.
 
@@ -35,7 +35,7 @@ def with_late_variable(command: str, name: str, launcher: str = "srun") -> str:
     if re.search(r"\b(?:ba)?sh\s+-\w*c\s+\"", command):
         return re.sub(variable, rf"\\${name}", command)
     match = re.search(
-        rf"\b{launcher}\b(?:\s+-\S+(?:\s+(?![\w./-]*(?:python|torchrun|accelerate))[\w:,./-]+)?)*?\s+"
+        r"\bsrun\b(?:\s+-\S+(?:\s+(?![\w./-]*(?:python|torchrun|accelerate))[\w:,./-]+)?)*?\s+"
         r"(?P<program>(?:\S*/)?(?:python[0-9.]*|torchrun|accelerate)\s.*)\Z",
         command,
     )

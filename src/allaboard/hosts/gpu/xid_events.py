@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from typing import Any
 
 XID_CRITICAL_ERROR = 0x8
@@ -41,10 +40,10 @@ class XidEvents:
         """Return the numbers that a GPU has reported, each once, the first one first."""
         return tuple(self._numbers.get(index, ()))
 
-    def wait_for_news(self, timeout_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def wait_for_news(self, timeout_s: float) -> None:
         """Return as soon as a GPU reports a number that it had not, at the latest after ``timeout_s``."""
-        end_at = clock() + timeout_s
-        while (left_s := end_at - clock()) > 0:
+        end_at = time.monotonic() + timeout_s
+        while (left_s := end_at - time.monotonic()) > 0:
             if self._events is None:
                 time.sleep(left_s)
                 return
