@@ -12,6 +12,7 @@ from allaboard.cluster.forwarded_address import leads_here
 from allaboard.cluster.rendezvous_endpoint import endpoint_port, listening_port
 from allaboard.cluster.transport.listener import Listener
 from allaboard.facts import Declared
+from free_ports import free_port
 
 
 async def _relay(target: int) -> asyncio.Server:
@@ -30,14 +31,8 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def _through_a_relay() -> tuple[bool | None, bool]:
-    port = _free_port()
+    port = free_port()
     relay = await _relay(port)
     result = await leads_here(f"127.0.0.1:{relay.sockets[0].getsockname()[1]}", port)
     relay.close()
@@ -53,7 +48,7 @@ async def _at_another_roll_call(secret: bytes) -> bool | None:
     other = Listener("", secret, lambda m: None, lambda m, w: None, lambda k: None)
     await other.open_port(0)
     try:
-        return await leads_here(f"127.0.0.1:{other.port}", _free_port())
+        return await leads_here(f"127.0.0.1:{other.port}", free_port())
     finally:
         other.close()
 
@@ -64,7 +59,7 @@ def test_the_roll_call_of_another_host_is_not_taken_for_this_ones(secret: bytes)
 
 
 def test_where_nothing_listens_or_the_port_is_taken_it_does_not_lead_here() -> None:
-    assert asyncio.run(leads_here(f"127.0.0.1:{_free_port()}", _free_port())) is False
+    assert asyncio.run(leads_here(f"127.0.0.1:{free_port()}", free_port())) is False
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
         assert asyncio.run(leads_here(f"127.0.0.1:{port}", port)) is None

@@ -13,6 +13,7 @@ from allaboard.facts import Phase
 from allaboard.facts.samples import sample_declaration
 from allaboard.protocol.commands import ShowNote
 from allaboard.protocol.events import ProcessSampled
+from free_ports import free_port
 
 
 def _membership(rank: int, address: str) -> Membership:
@@ -38,12 +39,6 @@ def test_a_file_is_examined_before_its_members_are_reported() -> None:
     membership = _membership(0, "127.0.0.1:1")
     assert membership.has_surveyed("tcp://127.0.0.1:1")
     assert not membership.has_surveyed("file:///shared/rendezvous")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _sample(rank: int, port: int, phase: Phase = Phase.ARRIVED) -> ProcessSampled:
@@ -78,7 +73,7 @@ async def _leads_at(port: int, *samples: ProcessSampled) -> bool:
 
 
 def test_a_host_leads_also_where_rank_0_comes_after_another_of_its_ranks() -> None:
-    port = _free_port()
+    port = free_port()
     assert asyncio.run(_leads_at(port, _sample(1, port), _sample(0, port)))
 
 
@@ -93,4 +88,4 @@ async def _port_stays_free(port: int) -> bool:
 
 
 def test_the_port_of_a_rank_that_went_on_without_its_agent_is_its_frameworks() -> None:
-    assert asyncio.run(_port_stays_free(_free_port()))
+    assert asyncio.run(_port_stays_free(free_port()))

@@ -16,6 +16,7 @@ from allaboard.cluster.transport.link_trial import try_link
 from allaboard.cluster.transport.outgoing_socket import open_stream, outgoing_socket
 from allaboard.facts import Answer, Declared
 from allaboard.protocol.events import Event
+from free_ports import free_port
 
 IDENTITY = Identity("", b"", "h0", 0, "")
 
@@ -56,7 +57,7 @@ async def _stream_options() -> tuple[int, type[BaseException] | None]:
     writer.close()
     server.close()
     try:
-        await open_stream(f"127.0.0.1:{_free_port()}")
+        await open_stream(f"127.0.0.1:{free_port()}")
     except OSError as error:
         return reuses, type(error)
     return reuses, None
@@ -64,12 +65,6 @@ async def _stream_options() -> tuple[int, type[BaseException] | None]:
 
 def test_streams_to_a_store_are_of_that_kind_and_a_refusal_is_an_error() -> None:
     assert asyncio.run(_stream_options()) == (1, ConnectionRefusedError)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _ports(events: list[Event]) -> RendezvousPorts:
@@ -95,7 +90,7 @@ def test_the_probe_port_moves_away_from_a_port_of_the_job() -> None:
 async def _not_the_meeting(rank: int) -> list[object]:
     events: list[Event] = []
     ports = _ports(events)
-    probe_port, own_port = await ports.open_probe_port(), _free_port()
+    probe_port, own_port = await ports.open_probe_port(), free_port()
     cluster = {"worker:0": f"127.0.0.1:{own_port}", "worker:1": "127.0.0.1:1"}
     task = Declared(
         framework="tensorflow", call="", rank=rank, world_size=2, index=0, cluster=cluster

@@ -13,18 +13,7 @@ from allaboard.coordinator.finding_store import (
 from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended_member, sample_job, sample_member, stalled_job
 from allaboard.report.finding_text import finding_lines
-from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
-
-
-def entry(code: str) -> RuleEntry:
-    found = load_catalogue().find_rule(code)
-    assert found is not None
-    return found
-
-
-def ledger() -> FindingStore:
-    return FindingStore(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
-
+from finding_ledger import entry, ledger
 
 CLAIM = Claim(summary="worker 1 sleeps", who=(sample_member(1).who,))
 WELL = sample_job(*(sample_member(r) for r in range(3)))

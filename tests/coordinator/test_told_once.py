@@ -7,18 +7,8 @@ import pytest
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts import Claim, Finding, Who
 from allaboard.facts.samples import sample_member
-from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 from allaboard.rules.engine.evaluate import make_finding
-
-
-def entry(code: str) -> RuleEntry:
-    found = load_catalogue().find_rule(code)
-    assert found is not None
-    return found
-
-
-def ledger() -> FindingStore:
-    return FindingStore(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
+from finding_ledger import entry, ledger
 
 
 def claim(*ranks: int) -> Claim:

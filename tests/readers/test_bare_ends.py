@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding, Severity
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import errors
 
 RAYLET = (
     "(raylet) A worker died or was killed while executing a task by an unexpected system error. To "
@@ -24,13 +22,6 @@ DEEPSPEED = (
     "[2024-03-20 20:31:29,269] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', "
     "'train.py', '--local_rank={last}', '--deepspeed', 'ds.json'] exits with return code = {code}"
 )
-
-
-def errors(tmp_path: Path, *lines: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text("\n".join(lines) + "\n")
-    found = diagnose_paths([path], load_catalogue()).findings
-    return [f for f in found if f.severity is Severity.ERROR]
 
 
 def test_whoever_died_without_a_word_is_why_the_others_waited(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import diagnose
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/h/a.py", line 3, in f\nKeyError: 1\n'
 LOST = '[rank{0}]: Traceback (most recent call last):\n[rank{0}]:   File "/h/a.py", line 3, in f\n'
@@ -17,12 +15,6 @@ FIRST = "mpirun detected that one or more processes exited with non-zero status,
 FIRST += (
     "the job to be terminated. The first process to do so was:\n\n  Process name: [[48937,1],3]\n"
 )
-
-
-def told(tmp_path: Path, text: str) -> tuple[Finding, ...]:
-    log = tmp_path / "job.log"
-    log.write_text(text)
-    return diagnose_paths([log], load_catalogue()).findings
 
 
 CASES = {
@@ -42,7 +34,7 @@ CASES = {
 @pytest.mark.parametrize("line", CASES)
 def test_a_launcher_s_line_names_who_failed_and_where(line: str, tmp_path: Path) -> None:
     rule, ranks, host = CASES[line]
-    (found,) = told(tmp_path, f"step 1\n{LOST.format(0)}{line}\n")
+    (found,) = diagnose(tmp_path, f"step 1\n{LOST.format(0)}{line}\n")
     assert (found.rule, [w.rank for w in found.who], found.who[0].host) == (rule, ranks, host)
     assert all(
         e.origin.startswith(str(tmp_path))
@@ -55,9 +47,9 @@ def test_what_srun_ended_itself_did_not_begin_it(tmp_path: Path) -> None:
     lines = (
         "srun: error: node3: task 2: Segmentation fault\nsrun: error: node3: tasks 0-1: Killed\n"
     )
-    assert [[w.rank for w in f.who] for f in told(tmp_path, lines)] == [[2]]
+    assert [[w.rank for w in f.who] for f in diagnose(tmp_path, lines)] == [[2]]
     over = "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
-    assert told(tmp_path, over + "srun: error: node1: task 0: Killed\n") == ()
+    assert diagnose(tmp_path, over + "srun: error: node1: task 0: Killed\n") == []
 
 
 def test_an_exit_code_says_nothing_more_than_the_traceback_beside_it(tmp_path: Path) -> None:
@@ -65,18 +57,18 @@ def test_an_exit_code_says_nothing_more_than_the_traceback_beside_it(tmp_path: P
         "srun: error: h2: task 2: Exited with exit code 1\n",
         FIRST + "  Exit code:    1\n",
     ):
-        assert [f.rule for f in told(tmp_path, TRACEBACK + line)] == ["EXIT002"]
+        assert [f.rule for f in diagnose(tmp_path, TRACEBACK + line)] == ["EXIT002"]
 
 
 def test_a_task_that_is_a_launcher_is_no_rank(tmp_path: Path) -> None:
     text = "E1121 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1)\n"
-    (found,) = told(tmp_path, text + "srun: error: node4: task 1: Segmentation fault\n")
+    (found,) = diagnose(tmp_path, text + "srun: error: node4: task 1: Segmentation fault\n")
     assert [w.rank for w in found.who] == [-1] and found.who[0].host == "node4"
 
 
 def test_a_job_that_slurm_ended_is_told_before_those_who_lost_a_peer(tmp_path: Path) -> None:
     lost = LOST.format(0) + LOST.format(1)
     why = "slurmstepd: error: *** JOB 123 ON n1 CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n"
-    assert [f.summary for f in told(tmp_path, why + lost) if f.rule != "EXIT005"] == [
+    assert [f.summary for f in diagnose(tmp_path, why + lost) if f.rule != "EXIT005"] == [
         "Slurm ended the job at its time limit"
     ]

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import diagnose
 
 BLOCK = (
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n{who}=   {end}\n"
@@ -19,11 +17,6 @@ RANK = "=   RANK 3 PID 4711 RUNNING AT node-b\n"
 NAMED = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {0}\n"
 RULE = "-" * 74 + "\n"
 EPOCHS = "".join(f"epoch {n} loss 0.{9 - n}\n" for n in range(4))
-
-
-def findings(folder: Path, text: str) -> tuple[Finding, ...]:
-    (folder / "job.out").write_text(text)
-    return diagnose_paths([folder / "job.out"], load_catalogue()).findings
 
 
 @pytest.mark.parametrize(
@@ -58,7 +51,7 @@ def findings(folder: Path, text: str) -> tuple[Finding, ...]:
     ],
 )
 def test_who_ended_is_told(tmp_path: Path, text: str, rule: str, summary: str) -> None:
-    (finding,) = findings(tmp_path, EPOCHS + text)
+    (finding,) = diagnose(tmp_path, EPOCHS + text)
     assert finding.rule == rule
     assert summary in finding.summary
 
@@ -68,7 +61,7 @@ def test_an_exit_code_adds_nothing_to_the_traceback(tmp_path: Path) -> None:
         'Traceback (most recent call last):\n  File "/w/fit.py", line 3, in <module>\n    '
         "f()\nKeyError: 7\n"
     )
-    (finding,) = findings(tmp_path, text + BLOCK.format(who=PID, end="EXIT CODE: 1"))
+    (finding,) = diagnose(tmp_path, text + BLOCK.format(who=PID, end="EXIT CODE: 1"))
     assert (finding.rule, "fit.py:3" in finding.summary) == ("EXIT002", True)
 
 
@@ -91,7 +84,7 @@ def test_an_exit_code_adds_nothing_to_the_traceback(tmp_path: Path) -> None:
     ],
 )
 def test_a_text_of_mpi_that_no_table_has_is_quoted(tmp_path: Path, text: str, summary: str) -> None:
-    (finding,) = findings(tmp_path, text)
+    (finding,) = diagnose(tmp_path, text)
     assert finding.rule == "LOG012"
     assert summary in finding.summary
 
@@ -114,7 +107,7 @@ def test_a_text_of_mpi_that_no_table_has_is_quoted(tmp_path: Path, text: str, su
     ],
 )
 def test_what_is_no_end_is_silent(tmp_path: Path, text: str) -> None:
-    assert findings(tmp_path, text + EPOCHS) == ()
+    assert diagnose(tmp_path, text + EPOCHS) == []
 
 
 def test_a_script_that_started_a_launcher_is_not_blamed(tmp_path: Path) -> None:
@@ -124,9 +117,9 @@ def test_a_script_that_started_a_launcher_is_not_blamed(tmp_path: Path) -> None:
         "CalledProcessError(r, cmd)\n"
         "subprocess.CalledProcessError: Command '['{0}', '-n', '2']' returned non-zero exit status 255\n"
     )
-    (launcher,) = findings(tmp_path, raised.format("/opt/bin/mpirun"))
+    (launcher,) = diagnose(tmp_path, raised.format("/opt/bin/mpirun"))
     assert launcher.rule == "EXIT003"
-    (tool,) = findings(tmp_path, raised.format("ffmpeg"))
+    (tool,) = diagnose(tmp_path, raised.format("ffmpeg"))
     assert tool.rule == "EXIT002"
 
 
@@ -165,7 +158,7 @@ def test_a_script_that_started_a_launcher_is_not_blamed(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_transport_writes_is_told(tmp_path: Path, text: str, rule: str) -> None:
-    (finding,) = findings(tmp_path, EPOCHS + text)
+    (finding,) = diagnose(tmp_path, EPOCHS + text)
     assert finding.rule == rule
 
 
@@ -184,11 +177,11 @@ def test_an_exception_of_mpi_is_the_scripts_own_if_no_peer_is_in_it(
         'Traceback (most recent call last):\n  File "/w/fit.py", line 9, in <module>\n    comm.Barrier()\n'
         f'  File "mpi4py/MPI/Comm.pyx", line 568, in mpi4py.MPI.Comm.Barrier\n{error}\n'
     )
-    assert findings(tmp_path, text)[0].rule == rule
+    assert diagnose(tmp_path, text)[0].rule == rule
 
 
 def test_a_pod_that_is_taken_down_after_its_work_is_silent(tmp_path: Path) -> None:
     ended = "*** SIGTERM received by PID 36 (TID 36) on cpu 5 from PID 1; stack trace: ***\n"
-    assert findings(tmp_path, EPOCHS + "Training finished.\n" + ended) == ()
-    (finding,) = findings(tmp_path, EPOCHS + ended)
+    assert diagnose(tmp_path, EPOCHS + "Training finished.\n" + ended) == []
+    (finding,) = diagnose(tmp_path, EPOCHS + ended)
     assert finding.rule == "LOG012"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Certainty, Finding
-from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.facts import Certainty
+from diagnosed_texts import diagnose
 
 DEFAULT = "PG ID 0 PG GUID 0(default_pg)"
 SENTENCE = "This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used"
@@ -72,16 +71,10 @@ def observed(rank: int, enqueued: int, *, before: str = "") -> str:
     )
 
 
-def told(tmp_path: Path, text: str) -> list[Finding]:
-    log = tmp_path / "job.log"
-    log.write_text(text)
-    return list(diagnose_paths([log], load_catalogue()).findings)
-
-
 @pytest.mark.parametrize("before", ["", "(WorkerDict pid=3490362) ", "node-a: "])
 def test_who_never_called_it_is_named_and_no_victim(tmp_path: Path, before: str) -> None:
     victims = "".join(timed_out(r, 133, 135, before=before) for r in (0, 1, 3))
-    (found,) = told(tmp_path, victims + observed(2, 132, before=before) + TORCHRUN)
+    (found,) = diagnose(tmp_path, victims + observed(2, 132, before=before) + TORCHRUN)
     assert found.rule == "LOG007" and [w.rank for w in found.who] == [2]
     assert "rank 2 never called ALLREDUCE, collective 133" in found.summary
     assert "ranks 0-1,3 waited" in found.summary
@@ -90,7 +83,7 @@ def test_who_never_called_it_is_named_and_no_victim(tmp_path: Path, before: str)
 @pytest.mark.parametrize(("old", "group"), [(False, DEFAULT), (True, DEFAULT), (True, "PG 1")])
 def test_where_all_were_there_nobody_is_accused(tmp_path: Path, old: bool, group: str) -> None:
     text = "".join(timed_out(r, 808, 811, old=old, group=group) for r in range(4))
-    (found,) = told(tmp_path, text + TORCHRUN)
+    (found,) = diagnose(tmp_path, text + TORCHRUN)
     assert found.rule == "LOG008" and found.who == ()
     assert "ranks 0-3 all waited" in found.summary
 
@@ -108,7 +101,7 @@ def test_another_size_is_told_with_both_lines_of_code(
     )
     text = timed_out(0, 808, 811, group=group, stack=one)
     text += timed_out(1, 808, 811, group=group, size=12, stack=two)
-    (found,) = told(tmp_path, text)
+    (found,) = diagnose(tmp_path, text)
     assert found.rule == "LOG009" and found.certainty is certainty
     assert "rank 0 ALLREDUCE of 9801523 elements; rank 1 ALLREDUCE of 12" in found.summary
     said = " ".join(e.observed for e in found.evidence)
@@ -117,7 +110,7 @@ def test_another_size_is_told_with_both_lines_of_code(
 
 def test_whose_gpu_is_behind_is_named(tmp_path: Path) -> None:
     text = timed_out(0, 133, 134) + timed_out(1, 132, 134) + timed_out(2, 133, 134)
-    (found,) = told(tmp_path, text + TORCHRUN)
+    (found,) = diagnose(tmp_path, text + TORCHRUN)
     assert found.rule == "LOG007" and [w.rank for w in found.who] == [1]
     assert "did not get through ALLREDUCE, collective 132" in found.summary
 
@@ -129,7 +122,7 @@ def test_a_rank_that_raised_is_the_cause_and_nothing_carries_the_blame(tmp_path:
         "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     )
     rules = {
-        f.rule for f in told(tmp_path, raised + timed_out(0, 133, 135) + timed_out(1, 133, 135))
+        f.rule for f in diagnose(tmp_path, raised + timed_out(0, 133, 135) + timed_out(1, 133, 135))
     }
     assert "LOG008" not in rules and rules & {"EXIT002", "RES008", "RES007", "RES001", "RES002"}, (
         rules
@@ -137,7 +130,7 @@ def test_a_rank_that_raised_is_the_cause_and_nothing_carries_the_blame(tmp_path:
 
 
 def test_one_rank_alone_is_a_victim_of_whom_nobody_knows(tmp_path: Path) -> None:
-    found = told(tmp_path, timed_out(0, 133, 135) + TORCHRUN)
+    found = diagnose(tmp_path, timed_out(0, 133, 135) + TORCHRUN)
     assert [f.rule for f in found] == ["LOG001"]
     lines = timed_out(0, 133, 135) + observed(1, 7).replace("0(default_pg)", "4(tp)")
-    assert {f.rule for f in told(tmp_path, lines)} == {"LOG001"}
+    assert {f.rule for f in diagnose(tmp_path, lines)} == {"LOG001"}

@@ -6,19 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding, Severity
-from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.facts import Severity
+from diagnosed_texts import diagnose
 
 PODS = "NAME                READY   STATUS             RESTARTS   AGE\n"
 HEAD = "Traceback (most recent call last):\n"
 FRAME = '  File "/work/train.py", line {n}, in {name}\n    {name}()\n'
-
-
-def diagnose(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text(text)
-    return list(diagnose_paths([path], load_catalogue()).findings)
 
 
 def test_a_traceback_without_its_end_is_told(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.diagnosis.platforms import grpc_bind_log, tensorflow_peer_log
-from allaboard.facts import Exhibit, Finding
+from allaboard.facts import Exhibit
 from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import diagnose
 
 LOST = "tensorflow.python.framework.errors_impl.UnavailableError: From {0}:\nSocket closed\n"
 TRACEBACK = (
@@ -34,27 +35,22 @@ Containers:
 """
 
 
-def findings(folder: Path, text: str) -> tuple[Finding, ...]:
-    (folder / "some.log").write_text(text)
-    return diagnose_paths([folder / "some.log"], load_catalogue()).findings
-
-
 @pytest.mark.parametrize("job", ["ps", "worker", "chief"])
 def test_the_task_that_an_error_is_from_is_named(tmp_path: Path, job: str) -> None:
     text = TRACEBACK + LOST.format(f"/job:{job}/replica:0/task:3")
-    (finding,) = findings(tmp_path, text)
+    (finding,) = diagnose(tmp_path, text)
     assert finding.summary.startswith(f"{job} 3 went away")
     assert [(w.job, w.index) for w in finding.who] == [(job, 3)]
 
 
 def test_a_process_is_not_told_of_itself(tmp_path: Path) -> None:
-    (finding,) = findings(tmp_path, TRACEBACK + LOST.format("/job:localhost/replica:0/task:0"))
+    (finding,) = diagnose(tmp_path, TRACEBACK + LOST.format("/job:localhost/replica:0/task:0"))
     assert "localhost" not in finding.summary + finding.fix
 
 
 def test_a_loss_after_which_it_trains_is_none(tmp_path: Path) -> None:
-    assert findings(tmp_path, OUTFEED)[0].summary.startswith("worker 4 went away")
-    assert not findings(tmp_path, OUTFEED + STEPS)
+    assert diagnose(tmp_path, OUTFEED)[0].summary.startswith("worker 4 went away")
+    assert not diagnose(tmp_path, OUTFEED + STEPS)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +64,7 @@ def test_a_loss_after_which_it_trains_is_none(tmp_path: Path) -> None:
 def test_the_reason_and_the_port_of_a_server_that_cannot_listen(
     tmp_path: Path, count: str, why: str, rule: str, next_step: str
 ) -> None:
-    (finding, *_) = findings(tmp_path, BIND.format(count, why))
+    (finding, *_) = diagnose(tmp_path, BIND.format(count, why))
     assert finding.rule == rule and finding.fix.startswith(next_step)
     assert "2222" in finding.summary
 
@@ -83,7 +79,7 @@ def test_a_server_that_listens_at_one_of_two_addresses_is_well() -> None:
     [("Error", 1, "EXIT003"), ("OOMKilled", 137, "RES001"), ("Error", 139, "EXIT001")],
 )
 def test_the_end_of_a_described_pod(tmp_path: Path, reason: str, code: int, rule: str) -> None:
-    (finding,) = findings(tmp_path, POD.format(reason, code))
+    (finding,) = diagnose(tmp_path, POD.format(reason, code))
     assert finding.rule == rule
     assert "lm-chief-0" in finding.summary and "lm-chief-0" in finding.fix
 
@@ -92,7 +88,7 @@ def test_a_pod_that_completed_has_no_fault(tmp_path: Path) -> None:
     text = POD.format("Completed", 0).replace(
         "Waiting\n      Reason:       CrashLoopBackOff", "Running"
     )
-    assert not findings(tmp_path, text)
+    assert not diagnose(tmp_path, text)
 
 
 def test_samples_that_are_in_no_table() -> None:
@@ -127,20 +123,20 @@ FIRST_TO_END = (
 
 
 def test_a_connection_that_failed_counts_only_if_nothing_was_trained_after(tmp_path: Path) -> None:
-    (finding,) = findings(tmp_path, BTL)
+    (finding,) = diagnose(tmp_path, BTL)
     assert finding.rule == "NET006" and "192.0.2.1" in finding.summary
-    assert not findings(tmp_path, BTL + STEPS)
+    assert not diagnose(tmp_path, BTL + STEPS)
 
 
 @pytest.mark.parametrize(("code", "rule"), [(1, "EXIT003"), (137, "EXIT001")])
 def test_horovodruns_exception_names_the_first_to_end(tmp_path: Path, code: int, rule: str) -> None:
-    (finding,) = findings(tmp_path, FIRST_TO_END.format(code))
+    (finding,) = diagnose(tmp_path, FIRST_TO_END.format(code))
     assert finding.rule == rule and "worker 2" in finding.summary
 
 
 def test_a_preemption_is_the_cause_of_what_follows_it(tmp_path: Path) -> None:
     after = PREEMPTED + TRACEBACK + LOST.partition("From")[0] + "Socket closed\n"
-    assert [f.rule for f in findings(tmp_path, after)] == ["EXIT001"]
+    assert [f.rule for f in diagnose(tmp_path, after)] == ["EXIT001"]
 
 
 def test_servers_wait_for_a_coordinator_only_if_no_log_is_its_own(tmp_path: Path) -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding, Severity
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import errors
 
 PADDLE = "Container rank {rank} status failed cmd ['/usr/bin/python', 'fit.py'] code {code} log log/w.{rank}"
 LOGGED = (
@@ -19,13 +17,6 @@ TRACEBACK = (
     '  File "/v/site-packages/distributed/nanny.py", line 309, in instantiate',
     "tornado.util.TimeoutError: Timeout",
 )
-
-
-def errors(tmp_path: Path, *lines: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text("\n".join(lines) + "\n")
-    found = diagnose_paths([path], load_catalogue()).findings
-    return [f for f in found if f.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import diagnose
 
 NODE = """\
 NodeName=gn-07 Arch=x86_64 CoresPerSocket=32
@@ -30,12 +28,6 @@ JobId=4711 JobName=lm
    BatchHost=gn-07
    StdErr=/home/u/lm.err
 """
-
-
-def diagnose(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text(text)
-    return list(diagnose_paths([path], load_catalogue()).findings)
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import load_catalogue
-
-
-def diagnose(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text(text)
-    return list(diagnose_paths([path], load_catalogue()).findings)
+from diagnosed_texts import diagnose
 
 
 @pytest.mark.parametrize(

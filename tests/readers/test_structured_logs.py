@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding
-from allaboard.rules.engine.catalogue import load_catalogue
+from diagnosed_texts import diagnose
 
 INFO = '{"level":"info","ts":"2026-01-02T03:04:04Z","msg":"Reconciling lm"}\n'
-
-
-def diagnose(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text(text)
-    return list(diagnose_paths([path], load_catalogue()).findings)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Finding, Severity
-from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.facts import Severity
+from diagnosed_texts import diagnose
 
 WAIT = "Waiting for peers ({n}/4 present)"
 CALL = """\
@@ -20,12 +19,6 @@ Traceback (most recent call last):
     raise value
 {error}
 """
-
-
-def diagnose(tmp_path: Path, text: str) -> list[Finding]:
-    path = tmp_path / "job.log"
-    path.write_text(text)
-    return list(diagnose_paths([path], load_catalogue()).findings)
 
 
 @pytest.mark.parametrize(
