@@ -3,7 +3,6 @@ other."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -16,10 +15,9 @@ from typing import Any, cast
 import pytest
 
 from free_ports import free_port
+from installed_frameworks import needs_torch
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 JOB = """import os, time
 import torch.distributed.rpc as rpc
 rank = int(os.environ["RANK"])

@@ -6,15 +6,10 @@ The graph's class is a stand-in with the methods of PyTorch's own, which cannot 
 
 from __future__ import annotations
 
-import importlib.util
-
-import pytest
-
+from installed_frameworks import needs_torch
 from probed import Program
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 
 PROGRAM = """
 import sys, types

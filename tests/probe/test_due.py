@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import types
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,11 +10,10 @@ import pytest
 
 from allaboard.blackbox.collective_calls import CallReader
 from allaboard.probe.adapters._torch.backward_reach import due, reaches
+from installed_frameworks import needs_torch
 from probed import Program
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 GROUP = """
 import torch, torch.distributed as dist
 dist.init_process_group("gloo", "tcp://127.0.0.1:0", rank=0, world_size=1)

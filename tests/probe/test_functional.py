@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-import pytest
-
 from allaboard.blackbox.collective_calls import CallReader
+from installed_frameworks import needs_torch
 from probed import Program
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 START = """
 import warnings
 import torch, torch.distributed as dist

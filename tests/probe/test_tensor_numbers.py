@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import pytest
 
 from allaboard.blackbox.collective_calls import CallReader
+from installed_frameworks import needs_torch
 from probed import Program
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 GROUP = """
 import gc, warnings
 warnings.simplefilter("error")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
+from installed_frameworks import needs_torch
 from probed import Program
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+pytestmark = needs_torch
 TRAINING = """
 import torch
 from torch import nn

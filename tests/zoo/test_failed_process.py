@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
-)
+from installed_frameworks import needs_torch
+
+pytestmark = needs_torch
 SCRIPT = """import torch.multiprocessing as mp
 def actor(name):
     {"cartpole": 1}[name]
