@@ -24,6 +24,7 @@ from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import (
+    advise_forked,
     describe_stopped_children,
     resume_command,
     stopped_children_evidence,
@@ -129,6 +130,8 @@ def _loader_fix(view: JobView, member: Member) -> str:
     loaders = member.stack.loaders if member.stack is not None else ()
     if not loaders:
         return ""
+    if advice := advise_forked(member):
+        return advice
     pid, frame = loaders[0]
     command = command_on_host(view, member, f"py-spy dump --locals --pid {pid}")
     return f"see what {frame.function} waits for at {frame.file}:{frame.line}; {command}"

@@ -43,7 +43,10 @@ def _claim(view: JobView, chief: Member, workers: tuple[Member, ...]) -> Claim:
         f"{name_members(workers)}",
         who=(chief.who,),
         evidence=(
-            Evidence(f"no progress for {view.now - view.progress_at:.0f} s", "black box"),
+            Evidence(
+                f"no progress for {view.now - view.progress_at:.0f} s",
+                "black box" if chief.probed else "stacks, TCP sockets",
+            ),
             *awaited_end_evidence((chief,)),
             Evidence(frame.text or str(frame), f"{frame.file}:{frame.line}"),
             Evidence(f"{name_members(workers)}: idle in Server.join", "stacks, /proc"),

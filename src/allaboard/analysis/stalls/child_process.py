@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.facts import Evidence, JobView, Member
+from allaboard.facts import Evidence, JobView, Member, Stack
 
 _READERS = ("communicate", "_communicate")
 """Functions of subprocess that read what the child writes while they wait for its end."""
@@ -54,6 +54,19 @@ def advise_reader(member: Member) -> str:
     return f"call communicate() at {code_line} instead of wait(), or send the output to a file or to DEVNULL"
 
 
+def advise_forked(member: Member) -> str:
+    """Return how to start a process so that it inherits no lock; "" unless one of the member's stands at a
+    lock."""
+    for _, frame in member.stack.loaders if member.stack is not None else ():
+        if classify_stack(Stack(frames=(frame,), taken_at=0.0)) is Spot.LOCK:
+            return (
+                f"if a thread may hold the lock of {frame.file}:{frame.line} at the fork, nobody releases "
+                'it in the new process: start that by spawn (mp.get_context("spawn"), '
+                'DataLoader(multiprocessing_context="spawn")), or before the threads'
+            )
+    return ""
+
+
 def child_evidence(member: Member) -> tuple[Evidence, ...]:
     """Return which children of the member are stopped, and the command lines of the first two."""
     children = member.stack.children if member.stack is not None else ()
@@ -66,7 +79,7 @@ def child_evidence(member: Member) -> tuple[Evidence, ...]:
 def child_command(view: JobView, member: Member) -> str:
     """Return the command that shows what the child does, or resumes it if stopped, or how to read what it
     writes; "" without a child."""
-    if advice := resume_command(view, member) or advise_reader(member):
+    if advice := resume_command(view, member) or advise_reader(member) or advise_forked(member):
         return advice
     children = member.stack.children if member.stack is not None else ()
     if not children:

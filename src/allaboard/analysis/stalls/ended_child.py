@@ -90,6 +90,7 @@ def ended_child_advice(member: Member, frame: Frame) -> str:
     if not ended_children(member) and not failed_processes(member):
         return ""
     return (
-        f"see why the process ended before it had sent what {frame.file}:{frame.line} waits for: its last "
-        f"output, and Process.exitcode; let it send an end marker, and give get() a timeout"
+        f"see why the process ended before it had sent what {frame.file}:{frame.line} waits for: the "
+        f"traceback in {member.log}, and Process.exitcode; let it send an end marker, and give get() a "
+        "timeout"
     )
