@@ -44,6 +44,11 @@ def value_in(source: str) -> object:
             "    def go(self):\n        show(self.c.host)\nRun(Config()).go()\n",
             "a",
         ),
+        ("import types\nc = types.SimpleNamespace(port=4)\nshow(c.port)\n", 4),
+        (
+            "import types\nc = types.SimpleNamespace(port=4)\nd = c\nd.port = 3\nshow(c.port)\n",
+            UNKNOWN,
+        ),
         ("class Small(Config):\n    pass\nshow(Small().url)\n", UNKNOWN),
         ("c = Config()\nc.port = 5\nd = c\nshow(d.port)\n", UNKNOWN),
         ("show(Config(**options).port)\n", UNKNOWN),

@@ -103,6 +103,20 @@ def _default_reductions(script: Script, source: str) -> Iterator[Claim]:
         )
 
 
+def _is_scaled_later(script: Script, loss: ast.Call) -> bool:
+    """Return True if a loss is kept in a variable that is then divided or multiplied by something."""
+    assigned = script.parents.get(loss)
+    name = ast.unparse(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
+    for node in ast.walk(script.enclosing_function(loss) or script.tree):
+        if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(
+            node.op, (ast.Div, ast.Mult)
+        ):
+            parts = [node.target] if isinstance(node, ast.AugAssign) else [node.left, node.right]
+            if name and name in map(ast.unparse, parts):
+                return True
+    return False
+
+
 def _is_under_tape(script: Script, node: ast.AST) -> bool:
     return any(
         isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
@@ -113,7 +127,7 @@ def _is_under_tape(script: Script, node: ast.AST) -> bool:
 def _feeds_gradients(script: Script, use: ast.Call) -> bool:
     """Return True if the loss is computed under a tape, in a function that applies gradients, and is not
     divided there."""
-    if isinstance(script.parents.get(use), ast.BinOp):
+    if isinstance(script.parents.get(use), ast.BinOp) or _is_scaled_later(script, use):
         return False
     function = script.enclosing_function(use)
     return (
@@ -127,12 +141,20 @@ def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
     """Return True if the mean is that of a loss under a tape."""
     assigned = script.parents.get(mean)
     function = script.enclosing_function(mean)
-    if isinstance(assigned, ast.Return) and function is not None and "loss" in function.name:
+    if _is_scaled_later(script, mean):
+        return False
+    name = ast.unparse(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
+    final = function.body[-1] if function is not None else None
+    is_final = isinstance(final, ast.Return) and name and ast.unparse(final) == f"return {name}"
+    if (
+        (is_final or isinstance(assigned, ast.Return))
+        and function is not None
+        and "loss" in function.name
+    ):
         # What a function of the script computes is the loss where that is called.
         calls = (script.parents.get(use) for use in script.name_uses(function))
         return any(isinstance(c, ast.Call) and _feeds_gradients(script, c) for c in calls)
     under = _is_under_tape(script, mean)
-    name = ast.unparse(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
     return under and any("loss" in text.lower() for text in (ast.unparse(inner), name))
 
 
@@ -154,6 +176,18 @@ def step(x, y):
         loss = LOSS
 strategy.run(step, args=batch)
 """
+_HELPER = """import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy()
+batch = 32 * strategy.num_replicas_in_sync
+def loss_of(y, x):
+    value = tf.reduce_mean(tf.square(y - x))
+    return value
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x))
+    opt.apply_gradients(zip(tape.gradient(loss, weights), weights))
+strategy.run(step, args=batch)
+"""
 _OBJECT = """import tensorflow as tf
 strategy = tf.distribute.MirroredStrategy()
 loss_object = tf.keras.losses.SparseCategoricalCrossentropy(ARGUMENTS)
@@ -169,6 +203,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "the step takes the mean in a function of its own": (
+            ScriptFacts(source=_HELPER),
+            "the loss is the mean over one replica's batch, and gradients are summed over all replicas",
+        ),
         "a loss object with `reduction=SUM_OVER_BATCH_SIZE`": (
             ScriptFacts(
                 source=_OBJECT.replace(
@@ -194,6 +232,12 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "the mean of a function whose result the step divides by a number of its own": ScriptFacts(
+            source=_HELPER.replace("model(x))\n", "model(x))\n        loss = loss / count\n")
+        ),
+        "a function that computes a metric, outside of the tape": ScriptFacts(
+            source=_HELPER.replace("loss = loss_of", "pass\n    metric = loss_of")
+        ),
         "a loss object with `reduction=NONE`": ScriptFacts(
             source=_OBJECT.replace("ARGUMENTS", "reduction=tf.keras.losses.Reduction.NONE")
         ),

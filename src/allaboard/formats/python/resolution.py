@@ -27,6 +27,7 @@ _TRANSPARENT_DECORATOR = re.compile(
     r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|record|function|staticmethod)(?:\(.*\))?\Z"
 )
 """Matches decorators that pass a function's arguments on as they are."""
+_NAMESPACES = ("types.SimpleNamespace", "argparse.Namespace")
 _PROPERTY = re.compile(r"(?:functools\.)?(?:cached_)?property\Z")
 
 
@@ -147,8 +148,16 @@ class Resolver:
             if is_class and isinstance(node.value, ast.Name)
             else (self.object_class(node.value))
         )
-        if not owner or (node.attr in script.set_attributes and not is_class):
+        if node.attr in script.set_attributes and not is_class:
             return None
+        if not owner:
+            holder = self.value(node.value, into_functions=True)
+            is_bag = isinstance(holder, ast.Call) and script.call_name(holder.func) in _NAMESPACES
+            return (
+                call_argument(holder, node.attr)
+                if is_bag and isinstance(holder, ast.Call)
+                else None
+            )
         own_attribute = ast.Attribute(ast.Name("self", ast.Load()), node.attr, ast.Load())
         if set_values := script.ranks.bound_values(own_attribute):
             return set_values[0] if len(set_values) == 1 else None

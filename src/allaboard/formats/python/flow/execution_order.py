@@ -31,7 +31,11 @@ def earlier_place(script: Script, earlier: ast.AST, later: ast.AST) -> ast.AST |
             continue
         if _are_in_exclusive_branches(script, node, later_node):
             return None
-        return node if _position(node) < _position(later_node) else None
+        # What a call is made on, and its arguments, come before the call.
+        is_part = any(n is node for n in ast.walk(later_node))
+        holds = any(n is later_node for n in ast.walk(node))
+        is_earlier = is_part or (not holds and _position(node) < _position(later_node))
+        return node if is_earlier else None
     return None
 
 
