@@ -16,7 +16,7 @@ DRILLS = {
         script="torch_actors.py",
         expects="HANG032",
         workers=1,
-        guilty=0,
+        guilty=-1,
     ),
     "asleep": ddp_hang_drill(
         title="A rank sleeps in the middle of training",
@@ -79,7 +79,7 @@ DRILLS = {
         script="torch_actors.py",
         expects="HANG032",
         workers=1,
-        guilty=0,
+        guilty=-1,
     ),
     "stopped": Drill(
         title="A rank is stopped by SIGSTOP in the middle of training",
