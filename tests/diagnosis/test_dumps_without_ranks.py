@@ -276,3 +276,21 @@ def test_a_rank_that_is_not_known_to_be_here_is_not_said_to_be_absent(tmp_path: 
     assert found.missing == (
         "rank 2 of 3: nothing here is known to belong to it; it may be pid 5901",
     )
+
+
+def test_one_dump_without_a_finding_still_says_where_it_is_and_what_to_dump() -> None:
+    waits = of(WAITS).conclusion
+    assert waits.startswith("no finding: pid 5901 (rank unknown) is in a collective at ")
+    assert "in all_reduce, where it waits for the other ranks" in waits
+    assert "dump every rank twice" in waits and "allaboard diagnose" in waits
+    asleep = of(SLEEPS).conclusion
+    assert "pid 5902 (rank unknown) is in its own code at " in asleep
+    assert "waits for the other ranks" not in asleep
+
+
+def test_where_all_wait_at_one_place_nobody_waits_for_one_of_these(tmp_path: Path) -> None:
+    same = WAITS.read_text().replace("5901", "5903")
+    found = of(write(tmp_path, rank0=WAITS, rank1=same))
+    assert found.findings == ()
+    assert "ranks 0,1 are in a collective" in found.conclusion.replace("0-1", "0,1")
+    assert "nobody waits for one of these" in found.conclusion

@@ -72,19 +72,20 @@ def diagnose_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     dumps = log_diagnosis.make_dumps(processes_seen)
     notes += ambiguous_pid_notes(g for p in processes_seen for g in p.glimpses)
     groups = group_member_stacks(members) if members else _group_stacks(dumps)
+    crowds = make_crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else ()
     findings = tuple(_drop_duplicates([*run_findings, *added_findings]))
     lacks = [f"{r.folder}: {gap}" if len(runs) > 1 else gap for r in runs for gap in r.lacks]
     return Diagnosis(
         allaboard=__version__,
         read=tuple([str(r.folder) for r in runs] + [str(p) for p in other_paths]),
         told=tuple(line for r in runs for line in _course_lines(r)),
-        crowds=make_crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else (),
+        crowds=crowds,
         tree=merge_stacks(groups, dumps.unnamed),
         beside=non_rank_lines(separate_ranks(processes_seen)[1]),
         findings=findings,
         missing=tuple(lacks + missing_ranks(runs, members, record, processes_seen)),
         notes=tuple(notes),
-        conclusion="" if findings else why_no_finding(runs, record, processes_seen),
+        conclusion="" if findings else why_no_finding(runs, record, processes_seen, crowds),
     )
 
 

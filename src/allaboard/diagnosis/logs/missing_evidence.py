@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from allaboard.analysis.stacks.stack_classifier import is_peer_wait
 from allaboard.diagnosis.logs.non_rank_processes import non_rank_lines, separate_ranks
 from allaboard.diagnosis.logs.processes import Process
 from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.diagnosis.logs.run_readers import LogRecord
-from allaboard.facts import Member, Outcome
-from allaboard.facts.rank_sets import name_ranks
+from allaboard.facts import Crowd, Member, Outcome
+from allaboard.facts.rank_sets import describe_ranks, name_ranks
 
 PYSPY_JSON_HINT = "; py-spy dump --json prints one process, with --subprocesses too"
 """Hint for py-spy 0.4.3."""
@@ -54,8 +55,13 @@ def missing_ranks(
     ]
 
 
-def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[Process]) -> str:
-    """Return the reason why there is no finding, as a sentence."""
+def why_no_finding(
+    runs: Sequence[Run],
+    record: LogRecord,
+    processes: Sequence[Process],
+    crowds: Sequence[Crowd] = (),
+) -> str:
+    """Return the reason why there is no finding, as a sentence; ``crowds``: the places of the processes."""
     reports = [r.report for r in runs if r.report is not None]
     if reports and all(r.exit_code == 0 for r in reports):
         return "no finding: the run ended well"
@@ -70,6 +76,10 @@ def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[P
             f"no finding: unknown, because no rank was dumped ({names}): dump the processes of the training "
             "script too" + ("" if any(p.command for p in processes) else PYSPY_JSON_HINT)
         )
+    if len(crowds) == 1 and crowds[0].calls:
+        return "no finding: " + _describe_one_place(
+            crowds[0], any(is_peer_wait(p.stack) for p in ranks)
+        )
     known_count = len(record.names) - record.unknown_count
     evidence = "message, traceback, dump or trace of a fault"
     if record.has_traceback:
@@ -78,4 +88,28 @@ def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[P
         f"no finding: unknown, because there is no known {evidence} in "
         f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs "
         "silently leaves none: diagnose its PIDs while it hangs"
+    )
+
+
+def _describe_one_place(crowd: Crowd, waits_for_peers: bool) -> str:
+    """Return where all dumped processes are, what that does not show, and which dumps would."""
+    who = describe_ranks(crowd.ranks, crowd.count - len(crowd.others), crowd.others)
+    place = f" at {crowd.at}" if crowd.at else ""
+    call = f", in {crowd.inside}" if crowd.inside else ""
+    begin = f"{who} {'is' if crowd.count == 1 else 'are'} {crowd.doing}{place}{call}"
+    again = (
+        "dump every rank twice, some seconds apart (py-spy dump --pid PID > RANK.txt), and give all files to "
+        "allaboard diagnose"
+    )
+    if not waits_for_peers:
+        return f"{begin}. Whether it stays there is not shown by one dump: {again}"
+    if crowd.count == 1:
+        return (
+            f"{begin}, where it waits for the other ranks. It is not shown whether it hangs there, nor for "
+            f"whom: {again}"
+        )
+    return (
+        f"{begin}, all at one place: nobody waits for one of these. If the job has more ranks, dump those. "
+        "If these are all, they move on (a second dump shows another place) or the network between them does "
+        "not answer (allaboard preflight tests it)"
     )

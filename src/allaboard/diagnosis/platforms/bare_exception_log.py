@@ -21,7 +21,7 @@ _EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
     r"(?P<type>[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit)|Exception): (?P<message>\S.*)"
 )
-_FRAME = re.compile(r'\s+File "(.{1,1000})", line (\d{1,9}), in (.{1,200})$')
+_FRAME = re.compile(r'\s+File "([^"]{1,1000})", line (\d{1,9}), in (.{1,200})$')
 _RECORD = "multiprocessing.errors.error_handler:{"
 _RECORDED = re.compile(
     re.escape(_RECORD)

@@ -14,7 +14,7 @@ MAX_TRACEBACK_LINES = 400
 """Lines of one traceback."""
 _QUOTED_RANK = re.compile(r" \(RANK (\d{1,7})\)\s*$")
 """Ends the head of a traceback of another rank, as torch.distributed.checkpoint quotes it."""
-_FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
+_FRAME = re.compile(r'(?:> |\s+)File "([^"]{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
 _RAY_ERROR = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
 """Matches Ray's message after which the frames of the other process follow."""
