@@ -65,6 +65,7 @@ def test_a_command_of_a_log_is_nothing_to_type(message: str) -> None:
         "Key not found: /torch/elastic/store",
         "From /job:worker/replica:0/task:1: op not found",
         "shapes differ on rank-3",
+        "Upper bound check fail for input 2 from node Bcast_send to node scoped_allocator_1_1 input",
     ],
 )
 def test_what_names_nothing_to_look_at_gets_none(message: str) -> None:

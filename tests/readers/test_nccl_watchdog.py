@@ -134,3 +134,46 @@ def test_one_rank_alone_is_a_victim_of_whom_nobody_knows(tmp_path: Path) -> None
     assert [f.rule for f in found] == ["LOG001"]
     lines = timed_out(0, 133, 135) + observed(1, 7).replace("0(default_pg)", "4(tp)")
     assert {f.rule for f in diagnose(tmp_path, lines)} == {"LOG001"}
+
+
+LAG = "\n\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:"
+
+
+@pytest.mark.parametrize(
+    ("report", "who", "says"),
+    [
+        (
+            "\n\t - To our best knowledge, ranks [1, 3] are the lagging ranks that caused this timeout. They "
+            "never joined any collectives",
+            [1, 3],
+            "rank 1, 3 joined no collective",
+        ),
+        (
+            LAG
+            + "\n\t     [2] finished collective #132, but didn't join collective #133 (count from 1)",
+            [2],
+            "rank 2 did not call collective 133",
+        ),
+        (
+            LAG + "\n\t   - [0, 1] joined but didn't finish collective #133 (count from 1)",
+            [0, 1],
+            "rank 0, 1 did not get through collective 133",
+        ),
+    ],
+)
+def test_the_report_on_ranks_out_of_step_comes_before_the_timeout(
+    tmp_path: Path, report: str, who: list[int], says: str
+) -> None:
+    said = f"[rank0]:[E709 17:05:38.2 ProcessGroupNCCL.cpp:1800] {report}\n"
+    first, *_ = diagnose(tmp_path, timed_out(0, 133, 133) + said)
+    assert first.rule == "LOG001" and says in first.summary
+    assert [w.rank for w in first.who] == who
+
+
+def test_the_status_of_a_timeout_alone_is_told(tmp_path: Path) -> None:
+    (finding,) = diagnose(
+        tmp_path,
+        "[rank4]:[E114 15:08:00.5 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 4] Timeout at NCCL "
+        "work: 175, last enqueued NCCL work: 175, last completed NCCL work: 174.\n",
+    )
+    assert finding.rule == "LOG001" and "collective 175" in finding.summary

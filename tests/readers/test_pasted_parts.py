@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,36 @@ def test_the_shell_s_word_over_a_progress_bar_is_read(tmp_path: Path, word: str)
 
 def test_killers_are_no_killed(tmp_path: Path) -> None:
     assert not diagnose(tmp_path, "loading\nKillers of the Flower Moon: 3/9\n")
+
+
+def test_a_message_that_somebody_broke_into_lines_is_read(tmp_path: Path) -> None:
+    text = (
+        "[Rank 4] Watchdog caught collective operation timeout:\n"
+        "WorkNCCL(SeqNum=27732, OpType=_REDUCE_SCATTER_BASE,\n"
+        "         NumelIn=215585536, NumelOut=26948192, Timeout(ms)=1800000)\n"
+        "         ran for 1800003 milliseconds before timing out.\n"
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert finding.rule == "LOG001" and "_REDUCE_SCATTER_BASE, collective 27732" in finding.summary
+
+
+def test_a_traceback_in_an_object_over_several_lines_is_read(tmp_path: Path) -> None:
+    stack = HEAD + FRAME.format(n=9, name="main") + "ValueError: batch is empty\n"
+    message = {"message": "ValueError: batch is empty", "extraInfo": {"py_callstack": stack}}
+    text = "[ERROR] 2026-01-02 03:04:05,678 error_handler: "
+    text += json.dumps({"message": message}, indent=2) + "\n"
+    (finding,) = diagnose(tmp_path, "starts\n" + text + "ends\n")
+    assert finding.rule == "EXIT002" and "ValueError at train.py:9" in finding.summary
+    assert "job.log:2" in finding.fix
+    assert not diagnose(tmp_path, json.dumps({"config": {"steps": 9, "why": HEAD}}, indent=2))
+
+
+def test_a_traceback_that_lost_its_line_ends_names_a_file(tmp_path: Path) -> None:
+    text = (
+        'Traceback (most recent call last):      File "/work/train.py", line 9, in <module>      main()\n'
+        '      File "/work/train.py", line 4, in main      dist.barrier()\n'
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1191, invalid usage, NCCL version 2.10.3\n"
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert '"' not in finding.summary
+    assert not [e for e in finding.evidence if '"' in e.origin]

@@ -40,6 +40,10 @@ _UNNAMED_HOSTS = ("on the host that wrote it", "on that host")
 """Words of a next step for the host of a line's writer."""
 _LOST = "a process lost "
 """Begins what it says of a writer that is a victim."""
+_SPACE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<[=!](?:\\.|[^)\\])*\)|(?P<space> )(?![?*+{])", re.DOTALL
+)
+"""A space of a regular expression that is in no class, and in no look behind, whose width is fixed."""
 _A_PROCESS = "a process "
 """Begins what a message says of its writer, whose rank its table does not know."""
 
@@ -82,8 +86,13 @@ class KnownMessage:
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
-        """Return the compiled pattern."""
-        return re.compile(self.pattern, re.DOTALL)
+        """Return the compiled pattern, in which a space stands for the end of a line, too: people break long
+        messages where they paste them."""
+        return re.compile(_SPACE.sub(_any_space, self.pattern), re.DOTALL)
+
+
+def _any_space(match: re.Match[str]) -> str:
+    return r"\s{1,40}" if match["space"] else match[0]
 
 
 def find_known_messages(exhibit: Exhibit, messages: Iterable[KnownMessage]) -> tuple[Heard, ...]:

@@ -187,8 +187,11 @@ def _host_checks(message: str) -> Iterator[str]:
         yield f"getent ahosts {match['name']}   # on that host; no output: name it in DNS or /etc/hosts"
     if match := _SERVER.search(message):
         yield f"from this host: nc -vz {match['host']} {match['port']}; read the log of the process there"
-    elif (match := _REACHED.search(message)) and not match["host"].endswith(
-        (".py", ".so", ".cc", ".cpp")
+    elif (
+        (match := _REACHED.search(message))
+        # No host's name has an underscore: a node of a graph of TensorFlow has.
+        and "_" not in match["host"]
+        and not match["host"].endswith((".py", ".so", ".cc", ".cpp"))
     ):
         host = match["host"]
         if _NO_ENTRY.search(message):

@@ -45,6 +45,7 @@ from allaboard.facts import (
 from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTimes
 from allaboard.facts.instruments.hardware import Hardware, merge_hardware
 from allaboard.facts.instruments.nccl_state import NcclReport, NcclStates
+from allaboard.formats.dumps.json_lines import join_spread_objects
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 from allaboard.formats.dumps.wrapped_lines import join_wrapped_lines
 from allaboard.plugins import Broken, plugins
@@ -113,7 +114,10 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
         record.names.append(exhibit.name)
         if not exhibit.data.strip():
             record.empty_files.add(exhibit.name)
-        parts, part_readings = _read_exhibit(number, exhibit, all_readers, record)
+        if joined := join_spread_objects(exhibit.text):
+            exhibit = msgspec.structs.replace(exhibit, data=joined.text.encode())
+        numbers = joined.numbers if joined else ()
+        parts, part_readings = _read_exhibit(number, exhibit, all_readers, record, numbers)
         if not _says_anything(part_readings) and (joined := join_wrapped_lines(exhibit.text)):
             # Copied from a terminal: no long line is as it was written.
             whole = msgspec.structs.replace(exhibit, data=joined.text.encode())

@@ -14,6 +14,7 @@ import msgspec
 from allaboard.analysis.collectives.nccl_watchdogs import OWN_NUMBER_PREFIX
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.torch_messages import OVERDUE_WORDS
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
 MAX_LINES = 100_000
@@ -56,6 +57,22 @@ WITHOUT_NUMBERS = KnownMessage(
     source="from the source of PyTorch 1.8 to 2.0 (ProcessGroupNCCL.cpp)",
 )
 """The message of PyTorch 1, which does not count collectives."""
+ONLY_NUMBERS = KnownMessage(
+    key="Timeout at NCCL work: ",
+    pattern=r"Timeout at NCCL work: (?P<number>\d+), last enqueued NCCL work: (?P<enqueued>-?\d+), last "
+    r"completed NCCL work: (?P<completed>-?\d+)",
+    rule="LOG001",
+    says="a rank waited in collective {number} until its timeout for a peer that did not come; it had "
+    "completed {completed}",
+    fix="allaboard diagnose LOG... with the logs of all ranks: who does not write this, or writes another "
+    "number? While it hangs, on each host: allaboard diagnose",
+    proves_not="which peer: the rank whose watchdog speaks is a victim",
+    awaits=True,
+    sample="[rank4]:[E114 15:08:00.554388780 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 4] Timeout "
+    "at NCCL work: 175, last enqueued NCCL work: 175, last completed NCCL work: 174.",
+    source="its wording from the source of PyTorch 2.4 to 2.6 (ProcessGroupNCCL.cpp)",
+)
+"""What the watchdog adds to the message above, where the log has only this."""
 _COMM = r"\[TC\]\[rank=\d{1,7}\](?:\[name=[^\]\n]{0,200}\])? "
 """Begins the lines of torchcomms, from which PyTorch's backend nccl2 is."""
 _COMM_SOURCE = "from the source of torchcomms (TorchCommNCCL) and of PyTorch 2.14 (c10d/nccl2)"
@@ -149,7 +166,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             )
     overdue = tuple(_with_operation(status, timeouts, user_frames) for status in statuses.values())
     glimpses = tuple(g for r, g in aborted.items() if r >= 0)
-    heard = (*find_known_messages(exhibit, (WITHOUT_NUMBERS,)), *comm_messages)
+    named = OVERDUE_WORDS in text
+    heard = find_known_messages(exhibit, (WITHOUT_NUMBERS if named else ONLY_NUMBERS,))
+    heard = (*heard, *comm_messages)
     if not (overdue or glimpses or heard):
         return None
     return Testimony(overdue=overdue, glimpses=glimpses, heard=heard)

@@ -6,7 +6,8 @@ from itertools import starmap
 
 from allaboard.analysis.log_messages import KnownMessage
 from allaboard.diagnosis.wordings.nccl_id_messages import ID_MESSAGES
-from allaboard.facts import Certainty
+from allaboard.diagnosis.wordings.torch_desync_messages import DESYNC_MESSAGES
+from allaboard.facts import Certainty, Severity
 
 OVERDUE_WORDS = "Watchdog caught collective operation timeout"
 STUCK_WATCHDOG = "watchdog got stuck for"
@@ -229,6 +230,7 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     *ID_MESSAGES,
+    *DESYNC_MESSAGES,
     KnownMessage(
         key="store->get(",
         pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "
@@ -242,6 +244,22 @@ MESSAGES = (
         "retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
         "error: Connection reset by peer",
         source=_DOCUMENT,
+    ),
+    KnownMessage(
+        key="order differs from that of the first iteration on rank ",
+        pattern=r"(?:Forward|All-gather) order differs from that of the first iteration on rank "
+        r"(?P<rank>\d{1,7})",
+        rule="LOG003",
+        says="FSDP gathers parameters on rank {rank} in another order than in its first iteration, and no "
+        "longer checks that all ranks agree",
+        fix="let every rank run the same modules in the same order in each forward pass: no branch on the "
+        "rank or on its data, no validation on one rank alone; TORCH_DISTRIBUTED_DEBUG=DETAIL stops at the "
+        "first collective that differs",
+        proves_not="that the ranks differ from each other: if all change their order alike, it is harmless",
+        severity=Severity.WARNING,
+        sample="UserWarning: Forward order differs from that of the first iteration on rank 1. Collectives "
+        "are unchecked and may give incorrect results or hang.",
+        source="its wording from the source of PyTorch 1.11 to 2.13 (fsdp/_exec_order_utils.py)",
     ),
     KnownMessage(
         key="Detected mismatch between collectives on ranks",

@@ -1,4 +1,4 @@
-"""Logs of one record a line, as structured loggers write them: messages and tracebacks as text. Pure."""
+"""Logs of JSON records, as structured loggers write them: messages and tracebacks as text. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,17 @@ import msgspec
 from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 from allaboard.formats.dumps.structured_records import may_hold_records, readable_record
+from allaboard.formats.dumps.wrapped_lines import JoinedLines
 
 _ESCAPED_TRACEBACK = TRACEBACK_HEAD + r"\n"
 _TEXT_KEYS = re.compile(r"msg|message|event|log|text(?:Payload)?|body", re.IGNORECASE)
 """Names that loggers give to what was logged."""
+MAX_OBJECT_LINES = 2000
+"""Lines of one object."""
+MAX_OBJECTS = 1000
+"""Objects of one text that are joined."""
+_OPENS = re.compile(r"^(?P<prefix>[^\n{}\"]{0,200})\{[ \t\r]*$")
+"""The first line of such an object, behind what a logger writes before it."""
 
 
 def expand_json_lines(text: str) -> tuple[str, list[int]]:
@@ -51,3 +58,44 @@ def _texts(record: dict[str, object]) -> Iterator[str]:
             yield f"{head.rstrip()}\n{LOGGED_MARK}{mark}{traceback}".lstrip("\n")
     for inner in nested:
         yield from _texts(inner)
+
+
+def join_spread_objects(text: str) -> JoinedLines | None:
+    """Return the text with each JSON object that holds a traceback on one line; None if all are.
+
+    Torchelastic's error handler logs a failure as an object over several lines.
+    """
+    if TRACEBACK_HEAD not in text or "{\n" not in text.replace("\r", ""):
+        return None
+    lines = text.split("\n")
+    joined: list[str] = []
+    numbers: list[int] = []
+    objects = position = 0
+    while position < len(lines):
+        opening = _OPENS.match(lines[position]) if objects < MAX_OBJECTS else None
+        end = _object_end(lines, position, opening.end("prefix")) if opening is not None else 0
+        if opening is None or not end:
+            joined.append(lines[position])
+            numbers.append(position + 1)
+            position += 1
+            continue
+        whole = "\n".join(lines[position:end])[opening.end("prefix") :]
+        parts = [opening["prefix"].rstrip(), msgspec.json.format(whole, indent=-1)]
+        joined += parts
+        numbers += [position + 1] * len(parts)
+        position, objects = end, objects + 1
+    return JoinedLines("\n".join(joined), tuple(numbers)) if objects else None
+
+
+def _object_end(lines: list[str], begin: int, column: int) -> int:
+    """Return the number of the line after the object that begins there; 0 if it is none with a traceback."""
+    indent = len(lines[begin]) - len(lines[begin].lstrip())
+    for end in range(begin + 1, min(len(lines), begin + MAX_OBJECT_LINES)):
+        if lines[end].rstrip(" ,\r") == " " * indent + "}":
+            whole = "\n".join(lines[begin : end + 1])[column:].rstrip(" ,\r")
+            try:
+                msgspec.json.decode(whole)
+            except (msgspec.DecodeError, RecursionError):
+                return 0
+            return end + 1 if TRACEBACK_HEAD in whole else 0
+    return 0
