@@ -121,7 +121,8 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
         if not _says_anything(part_readings) and (joined := join_wrapped_lines(exhibit.text)):
             # Copied from a terminal: no long line is as it was written.
             whole = msgspec.structs.replace(exhibit, data=joined.text.encode())
-            parts, part_readings = _read_exhibit(number, whole, all_readers, record, joined.numbers)
+            in_file = tuple(numbers[n - 1] for n in joined.numbers) if numbers else joined.numbers
+            parts, part_readings = _read_exhibit(number, whole, all_readers, record, in_file)
         record.has_traceback |= any(TRACEBACK_HEAD in part.text for part in parts)
         record.ranks.append(_rank_of_file(exhibit, part_readings))
         record.job_failed |= launcher_reports_failure(exhibit.text)

@@ -68,34 +68,51 @@ def join_spread_objects(text: str) -> JoinedLines | None:
     if TRACEBACK_HEAD not in text or "{\n" not in text.replace("\r", ""):
         return None
     lines = text.split("\n")
+    ends = _object_ends(lines)
     joined: list[str] = []
     numbers: list[int] = []
     objects = position = 0
     while position < len(lines):
         opening = _OPENS.match(lines[position]) if objects < MAX_OBJECTS else None
-        end = _object_end(lines, position, opening.end("prefix")) if opening is not None else 0
-        if opening is None or not end:
+        end = ends.get(position, 0)
+        written = _object_text(lines[position:end], opening.end("prefix")) if opening else ""
+        if opening is None or not written:
             joined.append(lines[position])
             numbers.append(position + 1)
             position += 1
             continue
-        whole = "\n".join(lines[position:end])[opening.end("prefix") :]
-        parts = [opening["prefix"].rstrip(), msgspec.json.format(whole, indent=-1)]
+        parts = [opening["prefix"].rstrip(), written]
         joined += parts
         numbers += [position + 1] * len(parts)
         position, objects = end, objects + 1
     return JoinedLines("\n".join(joined), tuple(numbers)) if objects else None
 
 
-def _object_end(lines: list[str], begin: int, column: int) -> int:
-    """Return the number of the line after the object that begins there; 0 if it is none with a traceback."""
-    indent = len(lines[begin]) - len(lines[begin].lstrip())
-    for end in range(begin + 1, min(len(lines), begin + MAX_OBJECT_LINES)):
-        if lines[end].rstrip(" ,\r") == " " * indent + "}":
-            whole = "\n".join(lines[begin : end + 1])[column:].rstrip(" ,\r")
-            try:
-                msgspec.json.decode(whole)
-            except (msgspec.DecodeError, RecursionError):
-                return 0
-            return end + 1 if TRACEBACK_HEAD in whole else 0
-    return 0
+def _object_ends(lines: list[str]) -> dict[int, int]:
+    """Return the position behind the last line of what may be an object, by that of its first line: the
+    next "}" that is indented alike, and that no later line has opened."""
+    ends: dict[int, int] = {}
+    next_closing: dict[int, int] = {}
+    # From the end: each line is looked at once, however many objects are left open.
+    for position in range(len(lines) - 1, -1, -1):
+        line = lines[position]
+        indent = len(line) - len(line.lstrip())
+        if indent in next_closing and _OPENS.match(line):
+            closing = next_closing.pop(indent)
+            if closing - position < MAX_OBJECT_LINES:
+                ends[position] = closing + 1
+        if line.rstrip(" ,\r") == " " * indent + "}":
+            next_closing[indent] = position
+    return ends
+
+
+def _object_text(lines: list[str], column: int) -> str:
+    """Return the object that begins at a column of the first line, on one line; "" if it is none with a
+    traceback."""
+    whole = "\n".join(lines)[column:].rstrip(" ,\r")
+    if TRACEBACK_HEAD not in whole:
+        return ""
+    try:
+        return msgspec.json.format(whole, indent=-1)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
