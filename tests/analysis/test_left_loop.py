@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from allaboard.analysis.collectives.left_loop import left_loop_clause
 from allaboard.facts import Frame, Member, Stack
 from allaboard.facts.samples import sample_member
 from allaboard.sampling.enclosing_loops import enclosing_loops
+from allaboard.sampling.stack_sampler import with_source
 
 PROGRAM = """\
 def average(model):
@@ -82,6 +84,33 @@ def test_files_that_are_no_python_or_are_not_there_have_no_loops(tmp_path: Path)
         enclosing_loops((Frame(str(tmp_path / "gone.py"), 2, "main"), Frame("<string>", 1, "f")))
         == ()
     )
+
+
+def test_a_function_made_in_a_loop_is_not_in_that_loop(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(
+        "for n in names:\n    def save():\n        barrier()\n"
+        "    calls.append(lambda: barrier())\nsave()\ncalls[0]()\n"
+    )
+    assert enclosing_loops((Frame(str(path), 3, "save"), Frame(str(path), 5, "<module>"))) == ()
+    assert enclosing_loops((Frame(str(path), 4, "<lambda>"), Frame(str(path), 6, "<module>"))) == ()
+    (loop,) = enclosing_loops((Frame(str(path), 4, "<module>"),))
+    assert (loop.head.text, loop.last_line) == ("for n in names:", 4)
+
+
+@pytest.mark.parametrize("data", [b"# coding: none\n", b"x = '\xff'\n", b"\0", b"#" * 600_000])
+def test_files_that_cannot_be_read_have_no_loops(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "train.py"
+    path.write_bytes(data)
+    assert enclosing_loops((Frame(str(path), 1, "<module>"),)) == ()
+
+
+def test_a_program_that_came_through_a_pipe_is_not_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "stdin"
+    os.mkfifo(pipe)
+    frames = (Frame(str(pipe), 2, "<module>"),)
+    assert enclosing_loops(frames) == ()
+    assert with_source(frames)[0].text == ""
 
 
 def test_members_without_a_stack_have_left_no_loop(tmp_path: Path) -> None:

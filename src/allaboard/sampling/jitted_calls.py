@@ -7,10 +7,11 @@ black box names the line; of any other one, the file says it, if it makes the fu
 from __future__ import annotations
 
 import ast
-import linecache
 from functools import lru_cache
 
 from allaboard.facts import Frame
+from allaboard.formats.python_parser import parse_without_warnings
+from allaboard.sampling.source_lines import source_lines
 
 MAX_FILE_LINES = 20_000
 """Lines of a file that is not read."""
@@ -29,11 +30,11 @@ def calls_jitted(frame: Frame) -> bool:
 @lru_cache(maxsize=64)
 def _read_file(file: str) -> tuple[frozenset[str], tuple[tuple[str, int, int], ...]]:
     """Return the names of jitted functions, and every call by its name and its first and last line."""
-    lines = linecache.getlines(file)
+    lines = source_lines(file)
     if not lines or len(lines) > MAX_FILE_LINES:
         return frozenset(), ()
     try:
-        nodes = list(ast.walk(ast.parse("".join(lines))))
+        nodes = list(ast.walk(parse_without_warnings("".join(lines))))
     except (SyntaxError, ValueError, RecursionError):
         return frozenset(), ()
     names: set[str] = set()

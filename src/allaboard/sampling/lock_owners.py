@@ -8,13 +8,14 @@ code ("self.lock").
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Holds, Stack
+from allaboard.formats.python_parser import parse_without_warnings
+from allaboard.sampling.source_lines import source_lines
 
 MAX_THREADS = 8
 """Threads that are told of."""
@@ -101,11 +102,11 @@ def _name_in_call(function: str) -> str:
 @lru_cache(maxsize=64)
 def _enclosing(file: str, line: int) -> tuple[str, ...]:
     """Return the expressions of the ``with`` blocks whose bodies hold this line, innermost first."""
-    lines = linecache.getlines(file)
+    lines = source_lines(file)
     if not lines or len(lines) > MAX_FILE_LINES:
         return ()
     try:
-        tree = ast.parse("".join(lines))
+        tree = parse_without_warnings("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(reversed(list(_with_blocks_around(tree, line))))

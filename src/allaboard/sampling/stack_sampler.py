@@ -4,7 +4,6 @@ py-spy."""
 from __future__ import annotations
 
 import asyncio
-import linecache
 import os
 import shutil
 import subprocess
@@ -48,6 +47,7 @@ from allaboard.sampling.lock_owners import (
     other_user_frames,
 )
 from allaboard.sampling.rpc_functions import polling_cpu, rpc_functions
+from allaboard.sampling.source_lines import source_line
 
 FAULTHANDLER_TIMEOUT_S = 0.5
 """Seconds that a process gets to write its stacks."""
@@ -361,7 +361,7 @@ def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """Return the frames with source lines for the user's own ones, and for what was compiled from
     them."""
     return tuple(
-        Frame(f.file, f.line, f.function, linecache.getline(f.file, f.line).strip()[:200])
+        Frame(f.file, f.line, f.function, source_line(f.file, f.line))
         if f.is_user or f.is_compiled
         else f
         for f in frames
