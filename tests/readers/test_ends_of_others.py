@@ -98,3 +98,32 @@ def test_of_two_workers_that_failed_none_is_blamed_for_one_traceback(tmp_path: P
     text = RAISED + FAILED.format(1) + FAILED.format(3)
     (finding,) = findings(tmp_path, {"pod.log": text})
     assert finding.rule == "EXIT002" and all(w.rank < 0 for w in finding.who)
+
+
+BEAT = (
+    "W0813 22:23:32.9 1402 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1267] The node "
+    "'n7_18_0' has failed to send a keep-alive heartbeat to the rendezvous 'r1' due to an error of type "
+    "RendezvousConnectionError.\n"
+)
+
+
+def test_a_torchrun_that_has_lost_its_rendezvous_is_told_if_it_does_not_find_it_again(
+    tmp_path: Path,
+) -> None:
+    (finding,) = findings(tmp_path, {"node7.log": BEAT * 3})
+    assert (finding.rule, str(finding.severity)) == ("LOG002", "warning")
+    assert "torchrun of node n7_18_0 does not reach its rendezvous" in finding.summary
+    assert not findings(tmp_path, {"node7.log": BEAT + STEPS})
+
+
+def test_a_slot_that_horovod_names_is_on_its_host(tmp_path: Path) -> None:
+    said = "The first process to do so was:\nProcess name: worker-1[0]\nExit code: 139\n"
+    (finding,) = findings(tmp_path, {"run.out": said})
+    assert finding.rule == "EXIT001" and finding.who[0].host == "worker-1"
+
+
+def test_an_end_of_a_pod_without_a_name_is_told(tmp_path: Path) -> None:
+    state = "State:          Terminated\n  Reason:       {0}\n  Exit Code:    {1}\n"
+    (finding,) = findings(tmp_path, {"pod.txt": state.format("Error", 1)})
+    assert finding.rule == "EXIT003" and finding.summary.startswith("a pod fails (Error")
+    assert not findings(tmp_path, {"pod.txt": state.format("Completed", 0)})

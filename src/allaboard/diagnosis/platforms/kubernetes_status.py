@@ -52,9 +52,10 @@ def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
         return ()
     named = _NAME.search(text)
     failed = [m for m in _ENDED.finditer(text) if int(m["code"]) != 0]
-    if named is None or not failed or _KNOWN_INIT in text:
+    if not failed or _KNOWN_INIT in text:
         return ()
-    match, pod = failed[-1], named["pod"]
+    match, pod = failed[-1], named["pod"] if named is not None else "POD"
+    who = f"the pod {pod}" if named is not None else "a pod"
     is_init = text.rfind(_INIT_CONTAINERS, 0, match.start()) > text.rfind(
         _CONTAINERS, 0, match.start()
     )
@@ -77,7 +78,7 @@ def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
     return (
         Heard(
             rule=rule,
-            says=f"the pod {pod} fails ({match['reason']}, {ended}): {why}",
+            says=f"{who} fails ({match['reason']}, {ended}): {why}",
             speakers=(
                 Speaker(-1, " ".join(match[0].split())[:300], exhibit.place_of_line(number)),
             ),

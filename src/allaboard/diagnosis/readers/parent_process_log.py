@@ -23,7 +23,8 @@ _END = re.compile(
     r"\.[^\n]*"  # gcloud's, of the hosts of a TPU
     r"|ERROR:composer\.cli\.launcher:(?:Global r|R)ank (?P<composer>\d{1,7})"
     r"(?: \(PID \d{1,9}\))? (?:crashed with exit code|exited with code) (?P<composer_signal>-\d{1,2})"
-    r"\.?|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
+    r"\.?|Process name: (?:(?P<named>\d{1,7})|(?P<elastic>[\w.-]{1,255})\[\d{1,4}\]) *\n"
+    r"Exit code: (?P<named_code>\d{1,3})"
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\.[^\n]*|(?:(?:torch\.multiprocessing\.spawn\.)?ProcessExited)?Exception: "
     r"process (?P<index>\d{1,7}) terminated with (?:signal (?P<name>SIG[A-Z0-9]+)"
@@ -204,6 +205,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         if (
             code == 0
             or match["named"] in reported
+            or (match["elastic"] and reported)
             or (killed is None and (match["code"] or match["pid"]))
         ):
             continue
@@ -214,7 +216,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         yield Glimpse(
             origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
             rank=int(match["rank"] or match["composer"] or match["named"] or match["worker"] or -1),
-            host=match["host"] or "",
+            host=match["host"] or match["elastic"] or "",
             pid=int(match["pid"] or 0),
             guess=int(match["index"] or -1),
             exit=Exit(

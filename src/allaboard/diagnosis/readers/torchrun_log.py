@@ -70,6 +70,24 @@ MESSAGES = (
         source=_SOURCE,
     ),
     KnownMessage(
+        key="has failed to send a keep-alive heartbeat to the rendezvous",
+        # Said once, it may have been slow: it tries every few seconds.
+        pattern=r"The node '(?P<node>[^'\n]{1,300})' has failed to send a keep-alive heartbeat to the "
+        r"rendezvous '[^'\n]{0,200}' due to an error of type (?P<type>\w{1,60})(?=.{1,3000}?"
+        r"The node '(?P=node)' has failed to send a keep-alive heartbeat)",
+        rule="LOG002",
+        says="torchrun of node {node} does not reach its rendezvous any more ({type}): whoever serves it, "
+        "mostly the torchrun on the host of --rdzv-endpoint, has ended or does not answer",
+        fix="read the log of torchrun on the host of --rdzv-endpoint: did it end, and why? If this node "
+        "still runs, end its torchrun and start the job again: without a rendezvous it restarts nothing",
+        proves_not="that the training failed: where it was done, the first host may have left before",
+        severity=Severity.WARNING,
+        sample="The node 'n7_1872_0' has failed to send a keep-alive heartbeat to the rendezvous 'none' due "
+        "to an error of type RendezvousConnectionError.\nThe node 'n7_1872_0' has failed to send a "
+        "keep-alive heartbeat to the rendezvous 'none' due to an error of type RendezvousConnectionError.",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (dynamic_rendezvous.py)",
+    ),
+    KnownMessage(
         key=" death signal, shutting down workers",
         pattern=r"Received (?:Signals\.)?(?P<number>\d+|SIG[A-Z]+) death signal, shutting down workers",
         rule="EXIT008",
