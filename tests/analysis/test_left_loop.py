@@ -53,7 +53,6 @@ IN_STEP = ((3, "average"), (7, "epoch"), (12, "main"), MODULE)
         (((13, "main"), MODULE), IN_STEP, INNER),
         (((8, "epoch"), (12, "main"), MODULE), IN_STEP, INNER),
         (((15, "main"), MODULE), IN_STEP, "the loop at train.py:11 (for number in range(3))"),
-        (((14, "main"), MODULE), IN_STEP, INNER),
         (((10, "main"), MODULE), IN_STEP, ""),
         (((12, "main"), MODULE), ((13, "main"), MODULE), ""),
         (((13, "main"), MODULE), ((12, "main"), MODULE), ""),
@@ -74,6 +73,29 @@ def test_a_loop_that_one_member_is_past_and_another_one_is_in(
         (member_at(path, 1, *ahead),), (member_at(path, 0, *behind), member_at(path, 2, *behind))
     )
     assert clause == (f"rank 1 has left {left}, which rank 0 is still in" if left else "")
+
+
+@pytest.mark.parametrize(
+    ("ahead", "where"),
+    [
+        (((14, "main"), MODULE), "the loop at train.py:14 (while not saved(): save())"),
+        (((3, "average"), (13, "main"), MODULE), "the loop at train.py:2 (for p in model.parameters())"),
+    ],
+)  # fmt: skip
+def test_of_two_loops_that_an_outer_one_repeats_either_may_have_been_left(
+    tmp_path: Path, ahead: tuple[tuple[int, str], ...], where: str
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM)
+    members = (member_at(path, 0, *IN_STEP), member_at(path, 1, *ahead))
+    assert left_loop_clause(members[1:], members) == (
+        f"rank 1 is in {where}, and rank 0 in {INNER}: one side has left its loop before the other"
+    )
+    # Without an outer loop it is certain which one.
+    first = member_at(path, 0, (13, "main"))
+    assert left_loop_clause((member_at(path, 1, (15, "main")),), (first,)).startswith(
+        "rank 1 has left"
+    )
 
 
 def test_files_that_are_no_python_or_are_not_there_have_no_loops(tmp_path: Path) -> None:

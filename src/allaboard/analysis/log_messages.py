@@ -136,7 +136,8 @@ def _make_heard(
     line = text[start : len(text) if end < 0 else end].strip()
     shown = _shown_text(text, start, match)
     location = exhibit.place_of_line(text.count("\n", 0, start))
-    groups = {k: v or "" for k, v in match.groupdict().items()}
+    # What a group holds may have been broken into lines, too.
+    groups = {k: re.sub(r"\s*\n\s*", " ", v or "") for k, v in match.groupdict().items()}
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),

@@ -4,6 +4,7 @@ earlier. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from allaboard.analysis.member_names import name_by_rank
 from allaboard.facts import Evidence, Frame, Member
@@ -12,35 +13,50 @@ from allaboard.facts.stack import EnclosingLoop
 MAX_SHOWN_LOOPS = 2
 """Loops that a sentence names."""
 LEFT_LOOP_ADVICE = (
-    "let all ranks go through that loop equally often: as many batches on each (DistributedSampler, "
+    "let all ranks go through each loop equally often: as many batches on each (DistributedSampler, "
     "drop_last, an equal number of steps), and let them decide together where one of them stops early"
 )
 """What to do about a member that has left a loop earlier than others."""
 
 
-def left_loops(ahead: Member, behind: Member) -> tuple[EnclosingLoop, ...]:
-    """Return the loops of one function that ``behind`` is in and ``ahead`` is past, the outermost first; ()
-    if there are none.
+class PartedLoops(NamedTuple):
+    """The loops that two members are in, one of which is further down in the same function."""
 
-    Both are followed from the outermost frame to where they part, in one function.
+    behind: tuple[EnclosingLoop, ...] = ()
+    """Loops that only the one further up is in, the outermost first; () if there are none."""
+    ahead: tuple[EnclosingLoop, ...] = ()
+    """Loops that only the one further down is in, if a loop around both repeats them: it may be one pass
+    behind, and have been left there. () if it has left those of the other one."""
+
+
+def parted_loops(ahead: Member, behind: Member) -> PartedLoops:
+    """Return the loops in which ``behind`` is and ``ahead`` is not, which is further down in the function in
+    which they part.
+
+    Both are followed from the outermost frame to there.
     """
     if ahead.stack is None or behind.stack is None:
-        return ()
-    frame_pairs = zip(ahead.stack.frames[::-1], behind.stack.frames[::-1], strict=False)
-    for depth, (frame_ahead, frame) in enumerate(frame_pairs):
-        if (frame_ahead.file, frame_ahead.function) != (frame.file, frame.function):
-            return ()
-        if frame_ahead.line < frame.line:
-            return ()
-        if frame_ahead.line > frame.line:
-            shared, *called = behind.stack.frames[::-1][depth:]
-            loops = _loops_of(shared, behind.stack.loops)
-            # Around both is what the function repeats for all of them; what it has called is not shared.
-            loops_past = tuple(loop for loop in loops if loop.last_line < frame_ahead.line)
-            return loops_past or next(
-                filter(None, (_loops_of(f, behind.stack.loops) for f in called)), ()
-            )
-    return ()
+        return PartedLoops()
+    frames_ahead, frames = ahead.stack.frames[::-1], behind.stack.frames[::-1]
+    pairs = enumerate(zip(frames_ahead, frames, strict=False))
+    depth = next((n for n, (f, other) in pairs if _place(f) != _place(other)), -1)
+    if depth < 0:
+        return PartedLoops()
+    lower, upper = frames_ahead[depth], frames[depth]
+    if (lower.file, lower.function) != (upper.file, upper.function) or lower.line <= upper.line:
+        return PartedLoops()
+    # Around both is what the function repeats for all of them; what it has called is not shared.
+    own = [f for f in _loops_of(upper, behind.stack.loops) if f.last_line < lower.line]
+    left = tuple(own) or _loops_of_first(frames[depth + 1 :], behind.stack.loops)
+    own = [f for f in _loops_of(lower, ahead.stack.loops) if f.head.line > upper.line]
+    entered = tuple(own) or _loops_of_first(frames_ahead[depth + 1 :], ahead.stack.loops)
+    around = [f for f in _loops_of(upper, behind.stack.loops) if f.last_line >= lower.line]
+    is_repeated = bool(around or _loops_of_first(frames[:depth], behind.stack.loops))
+    return PartedLoops(left, entered if left and is_repeated else ())
+
+
+def _place(frame: Frame) -> tuple[str, str, int]:
+    return frame.file, frame.function, frame.line
 
 
 def _loops_of(frame: Frame, loops: Sequence[EnclosingLoop]) -> tuple[EnclosingLoop, ...]:
@@ -49,22 +65,48 @@ def _loops_of(frame: Frame, loops: Sequence[EnclosingLoop]) -> tuple[EnclosingLo
     return tuple(f for f in reversed(loops) if (f.head.file, f.head.function) == function)
 
 
+def _loops_of_first(
+    frames: Iterable[Frame], loops: Sequence[EnclosingLoop]
+) -> tuple[EnclosingLoop, ...]:
+    """Return the loops of the first of the frames that is in one."""
+    return next(filter(None, (_loops_of(frame, loops) for frame in frames)), ())
+
+
 def left_loop_clause(ahead: Sequence[Member], members: Iterable[Member]) -> str:
     """Return "rank 1 has left the loop at train.py:12 (for x, y in data), which rank 0 is still in"; ""
-    unless all of ``ahead`` have left a loop that one of the others is in."""
+    unless all of ``ahead`` have left a loop that one of the others is in.
+
+    If it is open which of them has left a loop, the clause says where both are.
+    """
     for member_behind in members:
-        all_left = {left_loops(member, member_behind) for member in ahead}
-        loops = all_left.pop() if len(all_left) == 1 else ()
-        if not loops:
+        all_parted = {parted_loops(member, member_behind) for member in ahead}
+        parted = all_parted.pop() if len(all_parted) == 1 else PartedLoops()
+        if not parted.behind:
             continue
-        verb, noun = "have" if ahead[1:] else "has", "loops" if loops[1:] else "loop"
-        places = ", ".join(
-            f"{loop.head.file.rpartition('/')[2]}:{loop.head.line} ({loop.head.text.rstrip(':')})"
-            for loop in loops[:MAX_SHOWN_LOOPS]
+        who, who_behind, place = (
+            name_by_rank(ahead),
+            name_by_rank((member_behind,)),
+            _name(parted.behind),
         )
-        still_in = name_by_rank((member_behind,))
-        return f"{name_by_rank(ahead)} {verb} left the {noun} at {places}, which {still_in} is still in"
+        if parted.ahead:
+            verb = "are" if ahead[1:] else "is"
+            return (
+                f"{who} {verb} in {_name(parted.ahead)}, and {who_behind} in {place}: one side has left its "
+                "loop before the other"
+            )
+        return (
+            f"{who} {'have' if ahead[1:] else 'has'} left {place}, which {who_behind} is still in"
+        )
     return ""
+
+
+def _name(loops: Sequence[EnclosingLoop]) -> str:
+    """Return "the loop at train.py:12 (for x, y in data)"."""
+    places = ", ".join(
+        f"{loop.head.file.rpartition('/')[2]}:{loop.head.line} ({loop.head.text.rstrip(':')})"
+        for loop in loops[:MAX_SHOWN_LOOPS]
+    )
+    return f"the {'loops' if loops[1:] else 'loop'} at {places}"
 
 
 def left_loop_evidence(ahead: Sequence[Member], members: Iterable[Member]) -> tuple[Evidence, ...]:
