@@ -98,6 +98,48 @@ def test_of_two_loops_that_an_outer_one_repeats_either_may_have_been_left(
     )
 
 
+BRANCHES = """\
+def evaluate():
+    if rank != 0:
+        return
+    for x in data: all_reduce(x)
+def main():
+    if rank == 0:
+        for x in data: recv(x)
+        barrier()
+    else:
+        for x in data: send(x)
+    evaluate()
+    barrier()
+if __name__ == "__main__":
+    main()
+    for x in data: all_reduce(x)
+    barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "left"),
+    [
+        (((10, "main"),), ((7, "main"),), ""),
+        (((12, "main"),), ((7, "main"),), ""),
+        (((8, "main"),), ((7, "main"),), "the loop at train.py:7 (for x in data: recv(x))"),
+        (((12, "main"),), ((4, "evaluate"), (11, "main")), ""),
+        (((16, "<module>"),), ((15, "<module>"),), "the loop at train.py:15 (for x in data: all_reduce(x))"),
+    ],
+)  # fmt: skip
+def test_a_loop_in_another_branch_was_not_left(
+    tmp_path: Path,
+    ahead: tuple[tuple[int, str], ...],
+    behind: tuple[tuple[int, str], ...],
+    left: str,
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(BRANCHES)
+    clause = left_loop_clause((member_at(path, 1, *ahead),), (member_at(path, 0, *behind),))
+    assert clause == (f"rank 1 has left {left}, which rank 0 is still in" if left else "")
+
+
 def test_files_that_are_no_python_or_are_not_there_have_no_loops(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("for x in :\n    pass\n")

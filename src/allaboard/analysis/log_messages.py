@@ -44,6 +44,10 @@ _SPACE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<[=!](?:\\.|[^)\\])*\)|(?P<space> )(?![?*+{])", re.DOTALL
 )
 """A space of a regular expression that is in no class, and in no look behind, whose width is fixed."""
+_BROKEN = re.compile(r"\s*\n\s*")
+"""Where somebody has broken what a group of a message holds."""
+_NAMES_GROUP = "names"
+"""The group of a message that lists names of tasks, one a line."""
 _A_PROCESS = "a process "
 """Begins what a message says of its writer, whose rank its table does not know."""
 
@@ -136,8 +140,10 @@ def _make_heard(
     line = text[start : len(text) if end < 0 else end].strip()
     shown = _shown_text(text, start, match)
     location = exhibit.place_of_line(text.count("\n", 0, start))
-    # What a group holds may have been broken into lines, too.
-    groups = {k: re.sub(r"\s*\n\s*", " ", v or "") for k, v in match.groupdict().items()}
+    groups = {
+        k: v or "" if k == _NAMES_GROUP else _BROKEN.sub(" ", v or "")
+        for k, v in match.groupdict().items()
+    }
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),

@@ -104,6 +104,10 @@ class EnclosingLoop(msgspec.Struct, frozen=True):
     """Its first line, and the function that it is in."""
     last_line: Whole
     """The last line of its body."""
+    branch_ends: tuple[Frame, ...] = ()
+    """For the function that it is in, and each one of the user's own that has called that: the last line of
+    the innermost branch (of ``if`` or ``match``, or behind a conditional ``return``) in which it is, or the
+    call; none for a function without. Another process may have taken another branch."""
 
 
 class Holds(msgspec.Struct, frozen=True):

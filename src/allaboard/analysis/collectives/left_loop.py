@@ -45,14 +45,27 @@ def parted_loops(ahead: Member, behind: Member) -> PartedLoops:
     lower, upper = frames_ahead[depth], frames[depth]
     if (lower.file, lower.function) != (upper.file, upper.function) or lower.line <= upper.line:
         return PartedLoops()
+    # Who took another branch was never in the loop.
+    loops = [f for f in behind.stack.loops if not _is_conditional(f, lower, frames[depth + 1 :])]
     # Around both is what the function repeats for all of them; what it has called is not shared.
-    own = [f for f in _loops_of(upper, behind.stack.loops) if f.last_line < lower.line]
-    left = tuple(own) or _loops_of_first(frames[depth + 1 :], behind.stack.loops)
-    own = [f for f in _loops_of(lower, ahead.stack.loops) if f.head.line > upper.line]
-    entered = tuple(own) or _loops_of_first(frames_ahead[depth + 1 :], ahead.stack.loops)
+    shared = [f for f in _loops_of(upper, loops) if f.last_line < lower.line]
+    loops_past = tuple(shared) or _loops_of_first(frames[depth + 1 :], loops)
+    shared = [f for f in _loops_of(lower, ahead.stack.loops) if f.head.line > upper.line]
+    entered = tuple(shared) or _loops_of_first(frames_ahead[depth + 1 :], ahead.stack.loops)
     around = [f for f in _loops_of(upper, behind.stack.loops) if f.last_line >= lower.line]
     is_repeated = bool(around or _loops_of_first(frames[:depth], behind.stack.loops))
-    return PartedLoops(left, entered if left and is_repeated else ())
+    return PartedLoops(loops_past, entered if loops_past and is_repeated else ())
+
+
+def _is_conditional(loop: EnclosingLoop, lower: Frame, called: Iterable[Frame]) -> bool:
+    """Return True if the loop is in a branch that does not go on to ``lower``, or in one of a function that
+    only the member in the loop is in: the other member may have passed it by."""
+    functions = {(frame.file, frame.function) for frame in called}
+    return any(
+        (end.file, end.function) in functions
+        or ((end.file, end.function) == (lower.file, lower.function) and end.line < lower.line)
+        for end in loop.branch_ends
+    )
 
 
 def _place(frame: Frame) -> tuple[str, str, int]:
@@ -83,7 +96,7 @@ def left_loop_clause(ahead: Sequence[Member], members: Iterable[Member]) -> str:
         parted = all_parted.pop() if len(all_parted) == 1 else PartedLoops()
         if not parted.behind:
             continue
-        who, who_behind, place = (
+        name, name_behind, loops_behind = (
             name_by_rank(ahead),
             name_by_rank((member_behind,)),
             _name(parted.behind),
@@ -91,12 +104,10 @@ def left_loop_clause(ahead: Sequence[Member], members: Iterable[Member]) -> str:
         if parted.ahead:
             verb = "are" if ahead[1:] else "is"
             return (
-                f"{who} {verb} in {_name(parted.ahead)}, and {who_behind} in {place}: one side has left its "
-                "loop before the other"
+                f"{name} {verb} in {_name(parted.ahead)}, and {name_behind} in {loops_behind}: one "
+                "side has left its loop before the other"
             )
-        return (
-            f"{who} {'have' if ahead[1:] else 'has'} left {place}, which {who_behind} is still in"
-        )
+        return f"{name} {'have' if ahead[1:] else 'has'} left {loops_behind}, which {name_behind} is still in"
     return ""
 
 
