@@ -12,7 +12,7 @@ from allaboard.analysis.collectives.left_loop import left_loop_clause
 from allaboard.facts import Frame, Member, Stack
 from allaboard.facts.samples import sample_member
 from allaboard.sampling.enclosing_loops import enclosing_loops
-from allaboard.sampling.stack_sampler import with_source
+from allaboard.sampling.source_lines import with_source
 
 PROGRAM = """\
 def average(model):

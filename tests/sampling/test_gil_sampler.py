@@ -19,7 +19,7 @@ from allaboard.analysis.stalls.gil_contention import (
 )
 from allaboard.facts import Frame, Grip, Task
 from allaboard.formats.dumps.stack_frames import SpiedThread
-from allaboard.sampling import stack_sampler
+from allaboard.sampling import pyspy
 from allaboard.sampling.gil_sampler import GilSampler
 
 OTHER = """
@@ -72,7 +72,7 @@ def started(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 async def looks(pid: int, times: int, between: float) -> Grip | None:
-    grips = GilSampler(stack_sampler.spy_threads)
+    grips = GilSampler(pyspy.spy_threads)
     for _ in range(times):
         found = await grips.sample_gil(pid)
         if found is not None:

@@ -17,7 +17,7 @@ from allaboard.facts.stack import ENDED_CHILD
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 from allaboard.hosts import proc
 from allaboard.protocol.events import StackSampled
-from allaboard.sampling import stack_sampler
+from allaboard.sampling import faulthandler_stacks, pyspy, source_lines, stack_sampler
 from probed import LIMIT, Program
 
 WAITING = """
@@ -44,7 +44,7 @@ def ready(program: Program, code: str) -> OpenBox:
     said = next(n for n, line in enumerate(code.splitlines(), 1) if '"ready"' in line)
     until = time.monotonic() + LIMIT
     while time.monotonic() < until:
-        frames, _ = asyncio.run(stack_sampler.spy_main_thread(process.pid))
+        frames, _ = asyncio.run(pyspy.spy_main_thread(process.pid))
         if any(f.function == "wait" and f.line > said for f in frames):
             return program.box(process.pid)
     raise TimeoutError
@@ -99,7 +99,7 @@ def test_a_process_that_holds_the_gil_answers(program: Program) -> None:
         program,
         'def wait():\n    print("ready", flush=True)\n    return sum(range(10**13))\nwait()\n',
     )
-    asked = asyncio.run(stack_sampler._ask_faulthandler(box))
+    asked = asyncio.run(faulthandler_stacks.ask_faulthandler(box))
     assert waits_here(asked[0]).line == 3
     seen = look(box)  # it runs: faulthandler would walk frames that may change under it
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 3)
@@ -111,7 +111,7 @@ def test_a_program_that_closed_all_its_files_is_looked_at_from_outside(program: 
     )
     assert proc.has_handler(box.pid, box.signum)
     assert not proc.points_to(box.pid, box.stack_fd, box.stacks)
-    assert asyncio.run(stack_sampler._ask_faulthandler(box)) == []
+    assert asyncio.run(faulthandler_stacks.ask_faulthandler(box)) == []
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 8)
     assert alive(box)
@@ -179,13 +179,13 @@ def test_a_dead_process_has_no_stack(program: Program) -> None:
 def test_another_process_with_the_pid_is_not_asked(program: Program) -> None:
     box = ready(program, WAITING)
     box.started -= 1
-    assert asyncio.run(stack_sampler._ask_faulthandler(box)) == []
+    assert asyncio.run(faulthandler_stacks.ask_faulthandler(box)) == []
 
 
 def test_a_folder_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    assert asyncio.run(stack_sampler.spy_main_thread(2**22 + 1))[0] == ()
+    assert asyncio.run(pyspy.spy_main_thread(2**22 + 1))[0] == ()
     with pytest.raises(OSError):
-        asyncio.run(stack_sampler._read_finished_dump(tmp_path / "gone.stacks"))
+        asyncio.run(faulthandler_stacks.read_finished_dump(tmp_path / "gone.stacks"))
 
 
 def test_a_dump_without_the_main_thread_is_no_answer(program: Program) -> None:
@@ -203,12 +203,12 @@ def test_a_dump_without_the_main_thread_is_no_answer(program: Program) -> None:
 
 def test_py_spy_prints_what_is_read(program: Program) -> None:
     box = ready(program, WAITING)
-    spy = stack_sampler.find_pyspy()
+    spy = pyspy.find_pyspy()
     assert spy is not None
     command = [spy, "dump", "--json", "--nonblocking", "--pid", str(box.pid)]
     text = subprocess.run(command, capture_output=True, check=True).stdout
     assert b'"MainThread"' in text
-    frame = waits_here(asyncio.run(stack_sampler.spy_main_thread(box.pid))[0])
+    frame = waits_here(asyncio.run(pyspy.spy_main_thread(box.pid))[0])
     assert (frame.line, frame.is_user) == (8, True)
 
 
@@ -217,7 +217,7 @@ def test_source_is_added_to_the_users_frames_alone(tmp_path: Path) -> None:
     script.write_text("a = 1\n    loss = step()   \n")
     mine, gone = Frame(str(script), 2, "train"), Frame("<string>", 1, "f")
     theirs = Frame("/v/site-packages/torch/x.py", 1, "f")
-    assert [f.text for f in stack_sampler.with_source((mine, gone, theirs))] == [
+    assert [f.text for f in source_lines.with_source((mine, gone, theirs))] == [
         "loss = step()",
         "",
         "",
@@ -271,7 +271,7 @@ def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
     """The job ends while py-spy looks: whoever waited for it must be the only one to reap it."""
 
     async def called_off(after: float) -> None:
-        task = asyncio.create_task(stack_sampler.spy_main_thread(NOBODY))
+        task = asyncio.create_task(pyspy.spy_main_thread(NOBODY))
         await asyncio.wait({task}, timeout=after)
         task.cancel()
         await asyncio.wait({task})

@@ -49,7 +49,7 @@ from allaboard.protocol.events import (
 )
 from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.report.plain_text import clean
-from allaboard.sampling import stack_sampler
+from allaboard.sampling import pyspy, stack_sampler
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
 from allaboard.sampling.loader_sampler import LoaderSampler
@@ -100,8 +100,8 @@ class CommandExecutor:
         self._verdict = 0
         self.restarts = WorkerRestarts(launch, workers, output, standby, announcer, wake)
         self._sampling = SamplingTask()
-        self._grips = GilSampler(stack_sampler.spy_threads)
-        self._loaders = LoaderSampler(stack_sampler.spy_with_source)
+        self._grips = GilSampler(pyspy.spy_threads)
+        self._loaders = LoaderSampler(pyspy.spy_with_source)
         self._recorders = FlightRecorderClient()
         self.events: list[Event] = []
         """Results for the job state, until the loop takes them."""
@@ -259,7 +259,7 @@ class CommandExecutor:
         now = self._announcer.clock.monotonic
         # One by one: each reader takes a core for some hundredths of a second, which the training needs.
         for pid in pids:
-            frames, _ = await stack_sampler.spy_with_source(pid)
+            frames, _ = await pyspy.spy_with_source(pid)
             if frames:
                 self.events.append(
                     StackSampled(

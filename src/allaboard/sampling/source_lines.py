@@ -6,6 +6,8 @@ import linecache
 import stat
 from pathlib import Path
 
+from allaboard.facts import Frame
+
 
 def is_readable_source(path: str) -> bool:
     """Return False for a pipe, a terminal or a device: a program that was read from one
@@ -26,3 +28,14 @@ def source_line(path: str, line: int) -> str:
     if there is none."""
     lines = source_lines(path)
     return lines[line - 1].strip()[:200] if 1 <= line <= len(lines) else ""
+
+
+def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return the frames with source lines for the user's own ones, and for what was compiled from
+    them."""
+    return tuple(
+        Frame(f.file, f.line, f.function, source_line(f.file, f.line))
+        if f.is_user or f.is_compiled
+        else f
+        for f in frames
+    )

@@ -3,15 +3,6 @@ py-spy."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-from typing import IO
-
 import msgspec
 
 from allaboard.analysis.stacks.external_wait import awaits_pool, joins_process
@@ -19,14 +10,8 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
 from allaboard.facts.stack import ENDED_CHILD
-from allaboard.formats.dumps.stack_frames import (
-    SpiedThread,
-    parse_faulthandler,
-    parse_pyspy,
-    parse_spied_threads,
-    parse_threads,
-)
-from allaboard.hosts import pidfd, proc
+from allaboard.formats.dumps.stack_frames import parse_pyspy, parse_spied_threads
+from allaboard.hosts import proc
 from allaboard.hosts.awaited.awaited_end import awaited_end
 from allaboard.hosts.awaited.failed_processes import failed_processes
 from allaboard.hosts.awaited.full_pipe import child_at_full_pipe
@@ -34,9 +19,9 @@ from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.hosts.thread_stats import thread_stats
-from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
 from allaboard.sampling.enclosing_loops import enclosing_loops
+from allaboard.sampling.faulthandler_stacks import ask_faulthandler
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
 from allaboard.sampling.loader_sampler import LoaderSampler
@@ -46,19 +31,14 @@ from allaboard.sampling.lock_owners import (
     lock_holds,
     other_user_frames,
 )
+from allaboard.sampling.pyspy import run_pyspy
 from allaboard.sampling.rpc_functions import polling_cpu, rpc_functions
-from allaboard.sampling.source_lines import source_line
+from allaboard.sampling.source_lines import with_source
 
-FAULTHANDLER_TIMEOUT_S = 0.5
-"""Seconds that a process gets to write its stacks."""
 MAX_COMMAND_LENGTH = 120
 """Characters of a child's command that are kept."""
 _HELPER = "multiprocessing.resource_tracker"
 """A child that every program with processes of its own has, and that answers nothing."""
-PYSPY_TIMEOUT_S = 5.0
-"""How long py-spy gets."""
-EXIT_POLL_S = 0.02
-"""Time between two checks whether it has ended, on kernels without pidfd."""
 
 
 async def sample_stack(
@@ -173,14 +153,14 @@ async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]
     which has crashed processes (python/cpython#116008); py-spy only reads.
     """
     running = proc.is_on_cpu(pid)
-    answered = await _ask_faulthandler(box) if box is not None and not running else []
+    answered = await ask_faulthandler(box) if box is not None and not running else []
     trouble = ""
     if not answered:
-        output, trouble = await _run_pyspy(pid)
+        output, trouble = await run_pyspy(pid)
         if main := parse_pyspy(output, pid):
             other_threads = (t.frames for t in parse_spied_threads(output) if t.thread_id != pid)
             return [main, *(f for f in other_threads if f != main)], "py-spy", ""
-        answered = await _ask_faulthandler(box) if box is not None and running else []
+        answered = await ask_faulthandler(box) if box is not None and running else []
     return (answered, "faulthandler", "") if answered else ([()], "py-spy", trouble)
 
 
@@ -209,160 +189,3 @@ def awaited_children(
         if seen.state != "Z"
     ]
     return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
-
-
-async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
-    """Ask the process by its private signal for the stacks of its threads, the main one first.
-
-    Empty if the handler or the file is not ours any more (an exec, a program that closes all its
-    files), or if no answer comes.
-    """
-    # A real-time signal without a handler ends a process: it is sent only to the very process
-    # (start time) that has the handler, and only if its descriptor still is our file.
-    process_stat = proc.read_stat(box.pid)
-    if (
-        box.signum == 0
-        or process_stat is None
-        or process_stat.start_ticks != box.started
-        or process_stat.state in "TtZX"
-    ):
-        return []
-    if not proc.has_handler(box.pid, box.signum):
-        return []
-    # Who handles those on both sides of it, too, handles them all: ours is the program's own by now.
-    if proc.has_handler(box.pid, box.signum - 1) and proc.has_handler(box.pid, box.signum + 1):
-        return []
-    if not proc.points_to(box.pid, box.stack_fd, box.stacks):
-        return []
-    try:
-        # Its descriptor appends (O_APPEND): what it writes next begins the emptied file.
-        os.truncate(box.stacks, 0)
-        # By pidfd: its pid may be another process's by the time of the signal.
-        process = pidfd.open_process(box.pid)
-        try:
-            signals.send_through_pidfd(process, box.signum)
-        finally:
-            os.close(process)
-    except OSError:
-        return []
-    try:
-        text = await _read_finished_dump(box.stacks)
-    except OSError:  # the job ended meanwhile, and its folder is gone
-        return []
-    box.dumped_bytes += len(text.encode(errors="replace"))
-    main = parse_faulthandler(text, box.main_thread)
-    # In a backward, the main thread's own frames are the outermost ones of these.
-    other_threads = (f for f in parse_threads(text).values() if f != main[len(main) - len(f) :])
-    return [main, *other_threads] if main else []
-
-
-async def _read_finished_dump(file: Path) -> str:
-    """Return the dump once it has stopped growing, or what is there after the timeout."""
-    size = 0
-    for _ in range(int(FAULTHANDLER_TIMEOUT_S / 0.02)):
-        await asyncio.sleep(0.02)
-        grown = file.stat().st_size
-        # Nothing marks the end of a dump: it is over when it has not grown between two looks.
-        if grown and grown == size:
-            break
-        size = grown
-    return file.read_text(errors="replace")
-
-
-async def spy_main_thread(pid: int) -> tuple[tuple[Frame, ...], str]:
-    """Return the main thread's frames by py-spy, without pausing the process, and "" or why there
-    are none."""
-    output, trouble = await _run_pyspy(pid)
-    frames = parse_pyspy(output, pid)
-    return frames, "" if frames else trouble or "py-spy: no Python frames"
-
-
-async def spy_with_source(pid: int) -> tuple[tuple[Frame, ...], str]:
-    """Return what `spy_main_thread` does, with source lines."""
-    frames, trouble = await spy_main_thread(pid)
-    return with_source(frames), trouble
-
-
-async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
-    """Return all Python threads by py-spy, without pausing the process; () if they cannot be had."""
-    return parse_spied_threads((await _run_pyspy(pid))[0])
-
-
-async def spy_with_locals(pid: int) -> bytes:
-    """Return py-spy's JSON of all threads with the variables of their functions, without pausing the process;
-    empty if it cannot be had."""
-    return (await _run_pyspy(pid, "--locals"))[0]
-
-
-async def _run_pyspy(pid: int, *options: str) -> tuple[bytes, str]:
-    """Return what py-spy prints about this process, and what is wrong if it prints nothing."""
-    program = find_pyspy()
-    if program is None:
-        return b"", "py-spy is not installed"
-    command = (program, "dump", "--json", "--nonblocking", *options, "--pid", str(pid))
-    with _nameless_file() as output, _nameless_file() as errors:
-        # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
-            )
-        except OSError as error:
-            return b"", f"py-spy: {error.strerror}"
-        try:
-            await asyncio.wait_for(_wait_for_exit(process), PYSPY_TIMEOUT_S)
-        except TimeoutError:
-            return b"", f"py-spy gave no answer in {PYSPY_TIMEOUT_S:g} s"
-        finally:
-            # Also where the job has ended, and nobody wants to know any more.
-            if process.poll() is None:
-                process.kill()
-                await _wait_for_exit(process)
-                process.wait()
-        # The child shares these files' offsets, which are at the end now.
-        output.seek(0)
-        errors.seek(0)
-        error_lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-        return output.read(), f"py-spy: {error_lines[0]}" if error_lines else ""
-
-
-def _nameless_file() -> IO[bytes]:
-    """Return a file without a name, in memory if this Python can make one."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("py-spy"), "w+b")
-    return tempfile.TemporaryFile()
-
-
-async def _wait_for_exit(child: subprocess.Popen[bytes]) -> None:
-    """Returns once this child has ended."""
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
-    try:
-        process = pidfd.open_process(child.pid)
-    except OSError:  # a kernel, or a sandbox, without that
-        while child.poll() is None:
-            await asyncio.sleep(EXIT_POLL_S)
-        return
-    loop.add_reader(process, over.set)
-    try:
-        await over.wait()
-    finally:
-        loop.remove_reader(process)
-        os.close(process)
-
-
-def find_pyspy() -> str | None:
-    """Return the py-spy that is installed beside allaboard, else the one in PATH; None if there is
-    none."""
-    beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
-
-
-def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Return the frames with source lines for the user's own ones, and for what was compiled from
-    them."""
-    return tuple(
-        Frame(f.file, f.line, f.function, source_line(f.file, f.line))
-        if f.is_user or f.is_compiled
-        else f
-        for f in frames
-    )

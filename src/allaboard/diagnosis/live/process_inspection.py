@@ -36,7 +36,7 @@ from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.hosts.thread_stats import queue_times
 from allaboard.launch.fork_server_link import WARM_VARIABLE
 from allaboard.protocol.events import ProcessSampled, StackSampled
-from allaboard.sampling import stack_sampler
+from allaboard.sampling import pyspy, stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
 from allaboard.sampling.jitted_calls import calls_jitted
 from allaboard.sampling.loader_sampler import LoaderSampler
@@ -69,7 +69,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     host = os.uname().nodename
     variables = {p: rank_processes.relevant_environment(p) for p in pids}
     initial = {p: proc.initial_environment(p) for p in pids}
-    spied = await asyncio.gather(*(stack_sampler.spy_with_locals(p) for p in pids))
+    spied = await asyncio.gather(*(pyspy.spy_with_locals(p) for p in pids))
     arguments = {
         p: stated_arguments(parse_frames_with_locals(output, p), proc.command_line(p), variables[p])
         for p, output in zip(pids, spied, strict=True)
@@ -80,8 +80,8 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     }
     bytes_at_start = {p: socket_bytes([p]) for p in pids}
     troubles: dict[int, str] = {}
-    grips = GilSampler(stack_sampler.spy_threads)
-    loaders = LoaderSampler(stack_sampler.spy_with_source)
+    grips = GilSampler(pyspy.spy_threads)
+    loaders = LoaderSampler(pyspy.spy_with_source)
     times_at_start = {p: queue_times(p) for p in pids}
     sampled_at = first_sampled_at = clock.monotonic()
     starved: set[int] = set()

@@ -15,7 +15,7 @@ from allaboard.formats.dumps.stated_identity import (
     stated_by_program,
     task_by_command,
 )
-from allaboard.sampling import stack_sampler
+from allaboard.sampling import pyspy
 
 MAX_PROBED = 64
 """Processes of which a stack is taken to find out what they are."""
@@ -37,7 +37,7 @@ def probe_processes(
 
 
 async def _probe_all(processes: Sequence[TrainingProcess]) -> dict[int, Probe]:
-    outputs = await asyncio.gather(*(stack_sampler.spy_with_locals(p.pid) for p in processes))
+    outputs = await asyncio.gather(*(pyspy.spy_with_locals(p.pid) for p in processes))
     probes = {}
     for process, output in zip(processes, outputs, strict=True):
         frames = parse_frames_with_locals(output, process.pid)
