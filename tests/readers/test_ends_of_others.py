@@ -127,3 +127,14 @@ def test_an_end_of_a_pod_without_a_name_is_told(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, {"pod.txt": state.format("Error", 1)})
     assert finding.rule == "EXIT003" and finding.summary.startswith("a pod fails (Error")
     assert not findings(tmp_path, {"pod.txt": state.format("Completed", 0)})
+
+
+def test_a_pod_whose_image_kubernetes_does_not_get_was_never_started(tmp_path: Path) -> None:
+    described = (
+        "Name:           ps-0\nStatus:         Pending\nContainers:\n  ps:\n    Image:          lab/ps:97\n"
+        "    State:          Waiting\n      Reason:       {0}\n    Ready:          False\n"
+    )
+    (finding,) = findings(tmp_path, {"pod.txt": described.format("ImagePullBackOff")})
+    assert finding.rule == "JOIN001"
+    assert "ps-0 was never started: Kubernetes does not get its image lab/ps:97" in finding.summary
+    assert not findings(tmp_path, {"pod.txt": described.format("ContainerCreating")})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _STARTS_SEVERAL = compile_late(
-    r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|sbatch|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|horovodrun|prterun)\b"
+    r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|sbatch|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|accelerate|horovodrun|prterun)\b"
     r"|torch\.distributed\.(?:run|launch)\b|\b(?:docker|podman) run\b"
 )
 """What a script has in it that starts other files on several hosts or as several tasks."""

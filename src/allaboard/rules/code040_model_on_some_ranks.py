@@ -21,8 +21,9 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.call_graph import CallGraph, call_graph_of
+from allaboard.formats.python.collective_calls import enters_collective
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
 from allaboard.formats.python.script_ast import Script, read_script
@@ -53,7 +54,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if condition is None or not differs_between_ranks(script, reach, condition.test):
             continue
         run = find_run(script, reach, call, models) if not _is_without_sync(script, call) else None
-        if run is not None and (run.wrapped.meets_in_forward or run.trains):
+        if run is not None and (
+            run.wrapped.meets_in_forward
+            or run.trains
+            or (run.wrapped.may_meet and _all_meet_after(script, condition))
+        ):
             on_both_ways = is_on_both_ways(
                 script, condition, lambda s: _runs_below(script, reach, s, models)
             )
@@ -130,6 +135,19 @@ def _has_shardings(node: ast.expr) -> bool:
     return is_jit and any(k.arg in ("in_shardings", "out_shardings") for k in node.keywords)
 
 
+def _all_meet_after(script: Script, condition: ast.If) -> bool:
+    """Return True if a collective of all ranks follows in the block of the branch: the others wait there."""
+    above = script.parents[condition]
+    blocks = [b for _, b in ast.iter_fields(above) if isinstance(b, list) and condition in b]
+    following = [n for b in blocks for s in b[b.index(condition) + 1 :] for n in ast.walk(s)]
+    return any(
+        enters_collective(full_name(n.func, script.names), n)
+        and script.rank_condition(n) is script.rank_condition(condition)
+        for n in following
+        if isinstance(n, ast.Call)
+    )
+
+
 def _is_without_sync(script: Script, call: ast.Call) -> bool:
     """Return True under ``with model.no_sync():``, where DDP meets nobody."""
     return any(
@@ -153,10 +171,13 @@ def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRu
         if run.wrapped.wrapper in ("FSDP", "ZeRO-3")
         else "broadcasts its buffers"
     )
+    is_guess = not (run.wrapped.meets_in_forward or run.trains)
     does = (
         f"whose forward {forward}"
         if run.wrapped.meets_in_forward
         else "whose backward meets all ranks"
+        if run.trains
+        else "whose forward broadcasts its buffers if it has any (BatchNorm, for example)"
     )
     evidence = [script.evidence_for(call)]
     if run.inner.lineno != call.lineno:
@@ -175,6 +196,7 @@ def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRu
         fix=_corrected(script, call, run)
         if run.wrapped.wrapper == "DDP"
         else f"{script.source_line(call)}   # on all ranks, outside of the if of line {condition.lineno}",
+        severity=Severity.WARNING if is_guess else Severity.ERROR,
         certainty=Certainty.LIKELY,
         where=script.place_of(call),
     )
@@ -311,6 +333,14 @@ RULE = Rule(
             ),
             "the DDP model model, whose forward broadcasts its buffers, runs only where rank == 0",
         ),
+        "one rank validates with a DDP model made elsewhere, and the others wait in a barrier": (
+            ScriptFacts(
+                source=_HEAD + "def main(net):\n    model = DDP(net.cuda())\n    if rank == 0:\n"
+                "        y = model(x)\n    dist.barrier()\n"
+            ),
+            "the DDP model model, whose forward broadcasts its buffers if it has any (BatchNorm, for "
+            "example), runs only where rank == 0",
+        ),
         "one rank runs a forward and a backward of a DDP model": (
             ScriptFacts(
                 source=_HEAD + "model = DDP(make())\nif rank == 0:\n    loss = model(x).sum()\n"
@@ -365,6 +395,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "one rank runs a DDP model made elsewhere, and nobody waits for it": ScriptFacts(
+            source=_HEAD
+            + "from model import Net\nmodel = DDP(Net())\nif rank == 0:\n    y = model(x)\n"
+        ),
+        "one rank runs a DDP model of linear layers, and the others wait in a barrier": ScriptFacts(
+            source=_HEAD
+            + "model = DDP(nn.Linear(8, 8))\nif rank == 0:\n    y = model(x)\ndist.barrier()\n"
+        ),
         "all processes call the function that jit compiles with shardings": ScriptFacts(
             source=_SHARDED.replace("    print(score(x))", "    pass\nprint(score(x))")
         ),

@@ -6,16 +6,21 @@ import re
 from collections.abc import Iterator
 
 from allaboard.configuration.spec.launch_problem import launch_problem
-from allaboard.facts import Problem
+from allaboard.facts import Problem, Value
 from allaboard.formats.cli_flags import read_flags, words_after_program
 from allaboard.formats.python_commands import TORCHRUN_MODULES, TORCHRUN_VALUELESS
 from allaboard.formats.shell.script import Process, Script
 
+_ACCELERATE_VALUELESS = frozenset(
+    {"multi_gpu", "use_deepspeed", "use_fsdp", "use_megatron_lm", "use_xpu", "tpu", "ipex", "quiet"}
+    | {"debug", "m", "module", "no_python", "same_network", "enable_cpu_affinity"}
+)
+"""Options of `accelerate launch` without a value (accelerate 0.20 to 1.10, commands/launch.py)."""
 _DEVICES = re.compile(r"\d+(?:,\d+)*\Z")
 
 
 def visible_device_problems(script: Script) -> Iterator[Problem]:
-    """Yield a problem for each torchrun with more processes than visible GPUs.
+    """Yield a problem for each torchrun or accelerate with more processes on its host than visible GPUs.
 
     A command that names gloo may have as many processes as it likes.
     """
@@ -35,10 +40,9 @@ def _problem(process: Process) -> Problem | None:
     if "CUDA_VISIBLE_DEVICES" in process.environment.opaque:
         return None
     count = len(devices.text.split(","))
-    arguments = words_after_program(process.command, ("torchrun",), TORCHRUN_MODULES)
-    if arguments is None or any("gloo" in w.text.lower() for w in process.command):
+    if any("gloo" in w.text.lower() for w in process.command):
         return None
-    each = read_flags(arguments, TORCHRUN_VALUELESS).values.get("nproc_per_node")
+    each = _processes_here(process)
     if each is None or each.integer is None or each.integer <= count:
         return None
     return launch_problem(
@@ -48,3 +52,17 @@ def _problem(process: Process) -> Problem | None:
         correction=f"{each.origin.flag}={count}",
         observed=f"{each.origin.flag} {each.text}, CUDA_VISIBLE_DEVICES={devices.text} [{devices.origin}]",
     )
+
+
+def _processes_here(process: Process) -> Value | None:
+    """Return the option with the number of processes that a launcher starts on its host."""
+    arguments = words_after_program(process.command, ("torchrun",), TORCHRUN_MODULES)
+    if arguments is not None:
+        return read_flags(arguments, TORCHRUN_VALUELESS).values.get("nproc_per_node")
+    arguments = words_after_program(process.command, ("accelerate", "accelerate-launch"))
+    if arguments is None or any(w.text == "--cpu" for w in arguments):
+        return None
+    launched = arguments[1:] if arguments and arguments[0].text == "launch" else arguments
+    values = read_flags(launched, _ACCELERATE_VALUELESS).values
+    # Of several machines it is the number of all their processes.
+    return values.get("num_processes") if "num_machines" not in values else None

@@ -14,6 +14,13 @@ _ENDED = re.compile(
     r"(?P<kind>State|Last State): {2,}Terminated\s+Reason: {2,}(?P<reason>\w{1,40})"
     r"\s+(?:Message: [^\n]{0,300}\s+)?Exit Code: {2,}(?P<code>\d{1,3})\b"
 )
+_WAITING = re.compile(
+    r"State: {2,}Waiting\s+Reason: {2,}(?P<reason>ErrImagePull|ImagePullBackOff|InvalidImageName"
+    r"|ErrImageNeverPull|CreateContainerConfigError|CreateContainerError|RunContainerError)\b"
+)
+_IMAGE = re.compile(r"^ {2,}Image: {2,}(?P<image>[\w./:@-]{1,300}) *$", re.MULTILINE)
+_TOLD_BY_EVENTS = ("Failed to pull image", "Back-off pulling image", "Error: ")
+"""Events that say more than the state."""
 _KNOWN_INIT = "Back-off restarting failed container init-"
 """Event of an operator's init container, which waits for another pod."""
 _INIT_CONTAINERS, _CONTAINERS = "\nInit Containers:", "\nContainers:"
@@ -39,6 +46,7 @@ _JOB_WENT_ON = re.compile(
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = (
         *_ended_container(exhibit),
+        *_waiting_container(exhibit),
         *_evicted(exhibit),
         *(_failed_job(exhibit) or _exited_pod(exhibit)),
     )
@@ -83,6 +91,33 @@ def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
                 Speaker(-1, " ".join(match[0].split())[:300], exhibit.place_of_line(number)),
             ),
             fix=f"{look}   # the log of the run that ended" if rule != "RES001" else look,
+            certainty=Certainty.CERTAIN,
+            explains=("LOG012",),
+        ),
+    )
+
+
+def _waiting_container(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return why the pod that is described was never started, if its events do not say it."""
+    text = exhibit.text
+    match, named = _WAITING.search(text), _NAME.search(text)
+    if match is None or named is None or any(words in text for words in _TOLD_BY_EVENTS):
+        return ()
+    image = next((m["image"] for m in _IMAGE.finditer(text, 0, match.start())), "")
+    lacks = (
+        f"its image {image}".rstrip()
+        if "Image" in match["reason"]
+        else "what its container asks for"
+    )
+    number = text.count("\n", 0, match.start())
+    return (
+        Heard(
+            rule="JOIN001",
+            says=f"the pod {named['pod']} was never started: Kubernetes does not get {lacks} "
+            f"({match['reason']})",
+            speakers=(Speaker(-1, " ".join(match[0].split()), exhibit.place_of_line(number)),),
+            fix=f"kubectl get events --field-selector involvedObject.name={named['pod']}   # a wrong name or "
+            "tag, a registry that needs a password (imagePullSecrets), or a missing Secret or ConfigMap",
             certainty=Certainty.CERTAIN,
             explains=("LOG012",),
         ),

@@ -36,6 +36,10 @@ MAX_DEPTH = 3
 """Functions through which a model is followed."""
 
 
+_MOVES = ("cuda", "to", "train", "eval", "float", "half", "bfloat16", "requires_grad_")
+"""Methods of a module that return it."""
+
+
 class WrappedModel(NamedTuple):
     """A variable that holds a wrapped model."""
 
@@ -43,6 +47,8 @@ class WrappedModel(NamedTuple):
     """"DDP", "FSDP", "ZeRO-3" or "pmap"."""
     meets_in_forward: bool
     """True if its forward meets the other ranks; else only its backward does."""
+    may_meet: bool = False
+    """True if nothing here shows whether its forward does: the module was made elsewhere."""
 
 
 class ModelRun(NamedTuple):
@@ -174,9 +180,25 @@ def _wrapped(script: Script, value: ast.expr) -> WrappedModel | None:
     if isinstance(broadcasts, ast.Constant) and not broadcasts.value:
         return WrappedModel("DDP", False)
     module = call_argument(value, "module", 0)
-    return WrappedModel(
-        "DDP", module is not None and _has_buffers(script, module, MAX_DEPTH + 2, set())
-    )
+    if module is None:
+        return WrappedModel("DDP", False)
+    has_buffers = _has_buffers(script, module, MAX_DEPTH + 2, set())
+    return WrappedModel("DDP", has_buffers, not has_buffers and _is_made_elsewhere(script, module))
+
+
+def _is_made_elsewhere(script: Script, module: ast.expr, depth: int = MAX_DEPTH) -> bool:
+    """Return True if the module is a parameter, or made by what another file defines."""
+    if isinstance(module, ast.Call):
+        name = full_name(module.func, script.names)
+        if isinstance(module.func, ast.Attribute) and module.func.attr in _MOVES:
+            return depth > 0 and _is_made_elsewhere(script, module.func.value, depth - 1)
+        defined = name in _classes(script) or name.startswith("torch.nn.")
+        return bool(name) and not defined
+    name = full_name(module, {})
+    origins = [o for o in _assigned_values(script, name) if not _keeps_model(o, name)]
+    if not origins:
+        return isinstance(module, (ast.Name, ast.Attribute))
+    return depth > 0 and any(_is_made_elsewhere(script, o, depth - 1) for o in origins)
 
 
 def _keeps_model(value: ast.expr, name: str) -> bool:
