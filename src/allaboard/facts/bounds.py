@@ -36,6 +36,8 @@ WorkerNumber = Annotated[int, Meta(ge=-1, le=MAX_WORKER)]
 """Number of a worker on the host of the sender; -1 if it is none of its workers."""
 AgentNumber = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
 """Number under which the leader knows an agent; 0 is its own."""
+ExitStatus = Annotated[int, Meta(ge=-64, le=255)]
+"""An exit code or, below 0, a signal."""
 HostName = Annotated[str, Meta(max_length=255, pattern=r"^[\w.:%\[\]-]*$")]
 """Name or address of a host, without anything that a shell or a terminal would take for a command."""
 ShortText = Annotated[str, Meta(max_length=1024)]

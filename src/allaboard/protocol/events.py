@@ -9,6 +9,7 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Finding, Flows, LeaderLoss, LockWait, Outcome, Recorded, Traced
 from allaboard.facts.bounds import (
     AgentNumber,
+    ExitStatus,
     Instant,
     Measure,
     Pid,
@@ -135,7 +136,7 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The child process that waits to write into a full pipe which only this process can read; 0 for none."""
     loops: tuple[EnclosingLoop, ...] = ()
     """The loops of the user's own code that it is in, the innermost first."""
-    failed: tuple[tuple[Pid, int], ...] = ()
+    failed: tuple[tuple[Pid, ExitStatus], ...] = ()
     """Processes of its program that failed and were not waited for, with exit code or, below 0, signal."""
     idle_pool: Whole | None = None
     """Processes of its pool if it waits for a result and all of them wait for a task, else 0; None if that
