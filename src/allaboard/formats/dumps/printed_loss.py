@@ -14,10 +14,11 @@ _NO_LOSS_OF_STEP = frozenset(
 )
 """Words in the name of a loss that may be infinite or undefined in a healthy job."""
 _LOSS = re.compile(
-    r"(?<![A-Za-z])(?P<before>(?:[A-Za-z]{1,20}\d{0,3}[ _/.-]){0,3})(?P<word>loss)(?:es)?(?:[ _](?:value"
-    r"|step|epoch|total|train|avg|mean))?['\"]?\]?(?: is)?\s{0,3}(?:[:=]\s{0,4}(?:(?:[a-zA-Z.]{0,10}[Tt]e"
-    r"nsor|[Aa]rray)\(|[\['\"])?)?\s{0,4}(?P<value>[-+]?(?:nan|inf(?:inity"
-    r")?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?:(?<=[a-z])\.0)?(?!\w|\.\d|-[a-z]|/\d)",
+    r"(?<![A-Za-z])(?P<before>(?:[A-Za-z]{1,20}\d{0,3}[ _/.-]){0,3})"
+    r"(?P<word>loss)(?:es)?(?:[ _](?:value|step|epoch|total|train|avg|mean))?['\"]?\]?(?: is)?"
+    r"\s{0,3}(?:[:=]\s{0,4}(?:(?:[a-zA-Z.]{0,10}[Tt]ensor|[Aa]rray)\(|[\['\"])?)?\s{0,4}"
+    r"(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))"
+    r"(?:(?<=[a-z])\.0)?(?!\w|\.\d|-[a-z]|/\d)",
     re.IGNORECASE,
 )
 """Matches a loss and its value; Lightning writes ``nan.0`` in its bars."""
