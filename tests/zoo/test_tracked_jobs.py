@@ -41,8 +41,8 @@ def test_a_stopped_worker_is_in_tensorboard_beside_the_scripts_own_scalars(
         job.send_signal(signal.SIGTERM)
         job.wait(200)
     events = read_events(logs)
-    first, *_ = texts_of(events, "allaboard/findings")
-    assert f"kill -CONT {victim}" in first
+    # Rank 0 alone writes scalars: on a busy disk it is a straggler, and said to be one.
+    assert any(f"kill -CONT {victim}" in text for text in texts_of(events, "allaboard/findings"))
     assert max(value for _, value in scalars_of(events, "allaboard/steps_per_s")) > 0
     assert scalars_of(events, "allaboard_spread/steps_highest")[-1][1] > 0
     assert read_events(logs.parent).Tags()["scalars"] == ["loss"]  # the script's own, as it was
