@@ -12,6 +12,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
     has_lost_server,
     leftover_members,
     mark_workers_of_chief,
+    nobody_trains,
     only_serves,
     workers_wait_for_peers,
 )
@@ -147,3 +148,16 @@ def test_a_worker_of_a_chief_serves_wherever_it_waits() -> None:
     assert mark_workers_of_chief(of_tf1) is of_tf1
     trains = mark_workers_of_chief((ps_member("worker", 0), head))[0]
     assert not only_serves(trains)
+
+
+@pytest.mark.parametrize(
+    "end", [None, Exit(ended_at=5.0), Exit(ended_at=5.0, code=3)], ids=["lives", "unseen", "failed"]
+)
+def test_a_child_without_a_part_keeps_no_server_alive(end: Exit | None) -> None:
+    """`uname -p`, between vfork and exec, is one more Python with its parent's command line."""
+    done = ps_member("worker", 0, exit=Exit(ended_at=90.0, code=0))
+    child = ps_member("worker", 0, number=9, candidate=True, declared=None, exit=end)
+    serving = ps_member("ps", 0)
+    view = sample_job(done, child, serving)
+    assert nobody_trains(view) and leftover_members(view) == (serving,)
+    assert name_members(awaited_by_servers(view)) == ""

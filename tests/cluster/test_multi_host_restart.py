@@ -6,7 +6,9 @@ from agent_fakes import FakeJob
 from allaboard.cluster.multi_host_restart import MultiHostRestart
 from allaboard.coordinator.event_recorder import RECONNECT_GRACE_S
 from allaboard.facts import Declared, Outcome, RoundReport
+from allaboard.facts.samples import sample_job, sample_member
 from allaboard.protocol.commands import Command, ConcludeRound, EndJob, ShowNote
+from allaboard.protocol.process_keys import process_key
 
 
 class Leader:
@@ -66,3 +68,13 @@ def test_the_leader_s_decision_ends_the_workers_and_lets_the_agent_go() -> None:
     (end,) = restart.adopt_decision([ConcludeRound(report=report)])
     assert isinstance(end, EndJob) and end.reason == "the job has ended: rank 1 failed"
     assert restart.leader_decision is not None and not restart.must_stay(2.0)
+
+
+def test_the_leader_waits_for_ranks_elsewhere_and_not_for_what_they_left_behind() -> None:
+    job = FakeJob()
+    restart = MultiHostRestart(Members(Leader()), job, 30.0, 60.0, lambda: True)
+    job.status.opened_at = 1.0
+    for candidate, stays in ((False, True), (True, False)):
+        rank = sample_member(1, key=process_key(1, 9), candidate=candidate)
+        job.status.view = lambda _, rank=rank: sample_job(rank)
+        assert restart.must_stay(2.0) is stays

@@ -109,3 +109,36 @@ def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too
     )
     jobs.tell(plain)
     assert [m.who.pid for m in jobs.job.status.view(jobs.clock.now).members if m.launcher] == [7, 7]
+
+
+def test_a_member_that_is_started_again_is_no_launcher_of_the_one_before() -> None:
+    settings = JobSettings(launched=1, host="h0")
+    clock = FakeClock()
+    job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
+    told = BoxReading(
+        phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=sample_declaration(0, 2)
+    )
+    for pid, box in ((7, told), (8, None)):
+        job.handle(
+            clock.now,
+            WorkerLaunched(worker=0, pid=pid, launched_at=clock.now),
+            ProcessSampled(
+                pid=pid, worker=0, sampled_at=clock.now, state="S", cpu=0.0, box=box,
+                started_by_agent=True,
+            ),
+        )  # fmt: skip
+        job.handle(clock.now, ProcessExited(pid=7, exited_at=clock.now, signal=9))
+    assert [m.who.pid for m in job.status.view(clock.now).members if not m.launcher] == [7, 8]
+
+
+def test_a_child_that_outlives_all_ranks_does_not_keep_the_job_going() -> None:
+    jobs = Torchruns()
+    child = ProcessSampled(
+        pid=process_key(1, 9), worker=1 << 12, sampled_at=jobs.clock.now, state="S", cpu=0.0,
+        host="h1", candidate=True,
+    )  # fmt: skip
+    jobs.tell(child)
+    for host, pid in ((0, 8), (1, 8), (0, 7), (1, 7)):
+        jobs.tell(ProcessExited(pid=process_key(host, pid), exited_at=jobs.clock.now, code=0))
+    view = jobs.job.status.view(jobs.clock.now)
+    assert [m.who.pid for m in view.alive] == [9] and view.ended and jobs.found == []

@@ -81,7 +81,8 @@ class Linger:
             return False
         if membership.leader is None:
             return membership.is_linked
-        return any(m.is_on_other_host and m.alive and not m.launcher for m in view.members)
+        others = (m for m in view.alive if m.is_on_other_host)
+        return any(not m.launcher and not m.candidate for m in others)
 
     def _cause_is_pending(self, now: float) -> bool:
         """Return True if the cause is still to be found or to be sent, and another host is connected."""

@@ -185,7 +185,8 @@ class MultiHostRestart:
         assert self._finished_at is not None and self._membership.leader is not None
         if self._ending_at is not None and now - self._ending_at >= self._grace + END_MARGIN_S:
             return False
-        if any(split_process_key(m.event_key)[0] for m in self._job.status.view(now).alive):
+        alive = (m for m in self._job.status.view(now).alive if not m.candidate)
+        if any(split_process_key(m.event_key)[0] for m in alive):
             return True
         missing = self._membership.leader.connected_count + 1 < self._membership.expected_agents
         if self._job.status.opened_at is None and missing:

@@ -127,7 +127,7 @@ class JobMemory:
             comes_back=self.task_restarts.restore_source,
             ending=self.ending is not None,
             ending_since=self.ending_since,
-            ended=bool(members) and not any(m.alive for m in members),
+            ended=bool(members) and not any(m.alive and not m.candidate for m in members),
             interruptions=self.interruptions.since_opening(self.gate.opened_at),
             **self.other_hosts.view_fields(),
         )

@@ -63,6 +63,8 @@ class JobState:
         self._note_time_of_end(now)
         self._recorder.lose_disconnected_members(now)
         # Also while the leader decides: this state must be up to date the moment the leader is lost.
+        if memory.leader_decides:
+            memory.replacements.mark_judged(now)  # by the leader's rules
         memory.replacements.drop_judged(now)
         interruptions = memory.interruptions.take_reports() if memory.other_hosts.joined else []
         if memory.leader_decides:

@@ -42,8 +42,10 @@ class MemberTable:
         wrapped = self.wrapped
         launchers = {r.pid for r in silent if (r.wraps if split_process_key(r.pid)[0] else wrapped)}
         if len(launchers) < len(silent):
-            workers_with_members = {r.worker for r in self.records.values() if r.has_declared}
-            launchers |= {r.pid for r in silent if r.worker in workers_with_members}
+            # A member that an agent started itself is no child: it is the one before a restart.
+            children = [r for r in self.records.values() if r.has_declared and not r.started]
+            parents = {child.worker for child in children}
+            launchers |= {r.pid for r in silent if r.worker in parents}
         return launchers
 
     @property

@@ -69,12 +69,12 @@ def _is_handed_work(member: Member) -> bool:
 
 @cached_per_view
 def training_members(view: JobView) -> tuple[Member, ...]:
-    """Return the members that train; when all of these have ended, the work is done."""
-    return tuple(
-        m
-        for m in view.members
-        if not only_serves(m) and m.who.job not in AUXILIARY_JOBS and not m.launcher
-    )
+    """Return the members that train; when all of these have ended, the work is done.
+
+    Child processes that have declared no part do not count: how they end says nothing about the work, and
+    some outlive it.
+    """
+    return tuple(m for m in view.members if not only_serves(m) and not is_auxiliary(m))
 
 
 def is_auxiliary(member: Member) -> bool:
@@ -106,7 +106,7 @@ def leftover_members(view: JobView) -> tuple[Member, ...]:
     trainers_left = uninterrupted_trainers(view)
     if not trainers_left or any(m.exit is None or m.exit.code != 0 for m in trainers_left):
         return ()
-    return view.alive
+    return tuple(m for m in view.alive if not m.candidate)
 
 
 def uninterrupted_trainers(view: JobView) -> tuple[Member, ...]:
