@@ -223,6 +223,7 @@ def _is_torn_in_file(lines: list[str], torn: TornLine) -> bool:
 
 def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
+    from allaboard.check.misspelt_variables import misspelt_variables
     from allaboard.check.shell_pitfalls import (
         blank_templates,
         ended_remote_commands,
@@ -257,6 +258,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
         *ended_remote_commands(source.text, source.name),
         *late_directives(source.text, source.name),
         *unexpanded_directives(source.text, source.name),
+        *misspelt_variables(source.text, source.name),
     ]
     material = Material(
         kind="shell",

@@ -169,6 +169,10 @@ _CALLBACKS = (
     "import horovod.keras as hvd\nhvd.init()\ncalls = LIST\n"
     "if hvd.rank() == 0:\n    calls.append(CALL)\n"
 )
+_GRAPH = (
+    "import horovod.tensorflow as hvd\nbcast = hvd.broadcast_global_variables(0)\n"
+    "if hvd.rank() == 0:\n    session.run(bcast)\n"
+)
 _JAX = "import jax\nfrom jax.experimental import multihost_utils as mu\n"
 
 RULE = Rule(
@@ -287,6 +291,10 @@ RULE = Rule(
                 "if engine.global_rank == 0:\n    engine.save_checkpoint('out')\n"
             ),
             "save_checkpoint is entered only where engine.global_rank == 0: it waits for all ranks",
+        ),
+        "one rank runs the broadcast that a graph of TensorFlow has": (
+            ScriptFacts(source=_GRAPH),
+            "broadcast_global_variables is entered only where hvd.rank() == 0: it waits for all ranks",
         ),
         "`evaluate` of transformers' Trainer on one rank": (
             ScriptFacts(
@@ -609,6 +617,12 @@ RULE = Rule(
         "the other ranks enter a barrier in a function, and rank 0 in a later branch": ScriptFacts(
             source=_HEAD + "def meet():\n    dist.barrier()\n"
             "if rank != 0:\n    meet()\nload()\nif rank == 0:\n    dist.barrier()\n"
+        ),
+        "both branches run the broadcast that a graph of TensorFlow has": ScriptFacts(
+            source=_GRAPH + "else:\n    session.run(bcast)\n"
+        ),
+        "one rank runs what is no collective of a graph": ScriptFacts(
+            source=_GRAPH.replace("run(bcast)", "run(summary)")
         ),
         "a function whose barrier an argument switches off": ScriptFacts(
             source=_HEAD

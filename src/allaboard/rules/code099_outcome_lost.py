@@ -45,6 +45,8 @@ _RETURNING = frozenset(
     )
 )
 """Collectives that return their outcome, and change none of their arguments."""
+_FROM_ONE = ("broadcast", "broadcast_object_list")
+"""Functions that bring the value of one rank, which loses nothing by them."""
 _COPIES = ("torch.tensor", "torch.stack", "torch.cat", "torch.as_tensor", "torch.FloatTensor")
 _NONE = (
     "all_reduce",
@@ -97,6 +99,8 @@ def _in_place(
                 ast.unparse(call),
             )
     elif isinstance(statement, ast.Expr) and _is_temporary(script, argument):
+        if short in _FROM_ONE and script.rank_condition(call) is not None:
+            return  # the rank from which it comes keeps its own value
         yield _claim(
             script,
             call,
@@ -196,6 +200,11 @@ RULE = Rule(
     silent_on={
         "the list is kept": ScriptFacts(
             source=_HEAD + "box = [run_dir]\ndist.broadcast_object_list(box, src=0)\n"
+        ),
+        "the rank from which the object comes": ScriptFacts(
+            source=_HEAD + "if dist.get_rank() == src:\n"
+            "    dist.broadcast_object_list([parts], src=src)\nelse:\n    box = [None]\n"
+            "    dist.broadcast_object_list(box, src=src)\n    parts = box[0]\n"
         ),
         "a tensor that stands for a barrier": ScriptFacts(
             source=_HEAD + "dist.all_reduce(torch.zeros(1).cuda())\n"

@@ -129,7 +129,7 @@ KINDS = ("unreadable", "unreadable.piece",
          "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
          "init_url", "manifest.env", "manifest.role", "manifest.twice", "flags", "launch",
          "launch.warning", "torn",
-         "late", "in_turn", "one_port", "compose")  # fmt: skip
+         "late", "in_turn", "one_port", "compose", "misspelt")  # fmt: skip
 
 FIELDS = (
     "rank",

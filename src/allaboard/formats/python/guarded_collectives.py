@@ -9,6 +9,7 @@ from typing import NamedTuple
 from allaboard.formats.python.call_graph import CallGraph
 from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
+    HOROVOD_COLLECTIVES,
     JOINT_CONSTRUCTORS,
     enters_collective,
     is_before_sharding,
@@ -19,7 +20,7 @@ from allaboard.formats.python.collective_calls import (
 )
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
 from allaboard.formats.python.rank_tests import canonical_text, negated
-from allaboard.formats.python.script_ast import Script
+from allaboard.formats.python.script_ast import Script, call_argument
 
 
 class GuardedCall(NamedTuple):
@@ -59,7 +60,7 @@ def _pair_key(script: Script, guarded_call: GuardedCall) -> object:
 
 
 def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]:
-    for name, call in (*script.calls, *joint_properties(script)):
+    for name, call in (*script.calls, *joint_properties(script), *graph_runs(script)):
         direct = enters_collective(name, call)
         if not direct and reach.called_function(call) is None:
             continue
@@ -72,7 +73,7 @@ def _calls_under_rank(script: Script, reach: CallGraph) -> Iterator[GuardedCall]
         if not direct or name not in JOINT_CONSTRUCTORS:
             entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
         # Of a pair in a function, the half that these ranks come to.
-        reached = canonical_text(condition.test)
+        reached = _conjuncts(condition.test)
         entered.sort(key=lambda pair: not _is_under(script, pair[1], reached))
         for entered_name, inner in entered:
             if meets_other_ranks(entered_name, script) and not is_limited_to_group(
@@ -109,9 +110,30 @@ def _is_alike_inside(script: Script, call: ast.Call, condition: ast.If) -> bool:
     return bool(shared & required)
 
 
-def _is_under(script: Script, call: ast.Call, condition_text: str) -> bool:
+def _conjuncts(test: ast.expr) -> frozenset[str]:
+    """Return the texts of the conditions that all hold where this one does."""
+    is_and = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
+    parts = test.values if is_and and isinstance(test, ast.BoolOp) else [test]
+    return frozenset(map(canonical_text, parts))
+
+
+def _is_under(script: Script, call: ast.Call, conditions: frozenset[str]) -> bool:
     condition = script.rank_condition(call)
-    return condition is not None and canonical_text(condition.test) == condition_text
+    return condition is not None and canonical_text(condition.test) in conditions
+
+
+def graph_runs(script: Script) -> Iterator[tuple[str, ast.Call]]:
+    """Yield the calls of a session that run a collective of Horovod which the script has built before:
+    ``bcast = hvd.broadcast_global_variables(0)``, then ``session.run(bcast)``."""
+    if not any("horovod.tensorflow" in line for line in script.lines):
+        return
+    for call in script.method_calls("run"):
+        built = call_argument(call, "fetches", 0)
+        if isinstance(built, (ast.Name, ast.Attribute)):
+            built = script.ranks.sole_value(built)
+        name = script.call_name(built.func) if isinstance(built, ast.Call) else ""
+        if name in HOROVOD_COLLECTIVES:
+            yield name, call
 
 
 def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: GuardedCall) -> bool:
@@ -121,6 +143,10 @@ def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: GuardedCall
         if guarded_call.inner is guarded_call.call
         else COLLECTIVE_CALLS
     )
-    return is_on_both_ways(
-        script, guarded_call.condition, lambda statement: reach.may_call(statement, collectives)
-    )
+    runs = {call for name, call in graph_runs(script) if name in collectives}
+
+    def enters(statement: ast.stmt) -> bool:
+        is_run = bool(runs) and any(node in runs for node in ast.walk(statement))
+        return is_run or reach.may_call(statement, collectives)
+
+    return is_on_both_ways(script, guarded_call.condition, enters)

@@ -190,7 +190,7 @@ class Resolver:
             is_plain = len(functions) == 1 and not isinstance(
                 script.parents.get(functions[0]), ast.ClassDef
             )
-            return functions[0] if is_plain and named.id not in script.bound_names else None
+            return functions[0] if is_plain and not _is_variable(script, named) else None
         if not isinstance(named, ast.Attribute):
             return None
         owner, _ = self.object_class(named.value)
@@ -205,6 +205,23 @@ class Resolver:
         exits = [n for n in exits if self._script.enclosing_function(n) is function]
         only = exits[0] if len(exits) == 1 else None
         return only.value if isinstance(only, ast.Return) else None
+
+
+def _is_variable(script: Script, name: ast.Name) -> bool:
+    """Return True if a name is a variable or a parameter where it stands: it may be another function."""
+    if script.ranks.bound_values(name):
+        return True
+    for ancestor in script.ancestors(name):
+        if isinstance(ancestor, ast.Lambda):
+            bound: set[str] = {n.arg for n in ast.walk(ancestor.args) if isinstance(n, ast.arg)}
+        elif isinstance(ancestor, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            targets = [n for g in ancestor.generators for n in ast.walk(g.target)]
+            bound = {n.id for n in targets if isinstance(n, ast.Name)}
+        else:
+            continue
+        if name.id in bound:
+            return True
+    return False
 
 
 def _agreed(values: list[ast.expr | None]) -> ast.expr | None:

@@ -364,14 +364,6 @@ class Script:
         )
 
     @cached_property
-    def bound_names(self) -> frozenset[str]:
-        """Names that are variables or parameters somewhere: they may be other functions."""
-        stored = (
-            n.id for n in self.parents if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        )
-        return frozenset((*stored, *(n.arg for n in self.parents if isinstance(n, ast.arg))))
-
-    @cached_property
     def changed_objects(self) -> frozenset[str]:
         """Variables whose entries the script sets, or of which it calls a method."""
         return changed_names(self.tree)

@@ -30,8 +30,18 @@ _SHOWN_BY_NAME = (
 """Variables that are shown by name if their value is not known."""
 
 
-def _marked_name(name: str) -> str:
-    return f"{OPAQUE}{name}{OPAQUE}" if name in _SHOWN_BY_NAME else OPAQUE
+_DEFAULTED_NAME = re.compile(
+    r"\$\{(?P<name>\w+):?[-=?][^{}$]*\}|\$\(\(\s*\$?\{?(?P<name2>\w+)\}?\s*\)\)"
+)
+"""Matches ``${NAME:-0}`` and ``$((NAME))``, which are a variable as it is, once that is set."""
+
+
+def _marked_name(expansion: str) -> str:
+    match = _DEFAULTED_NAME.fullmatch(expansion)
+    name = match["name"] or match["name2"] if match else ""
+    if name in TASK_NUMBERS:  # Slurm sets them always
+        return f"{OPAQUE}{name}{OPAQUE}"
+    return f"{OPAQUE}{expansion}{OPAQUE}" if expansion in _SHOWN_BY_NAME else OPAQUE
 
 
 _MAX_TEXT_LENGTH = 2**14
