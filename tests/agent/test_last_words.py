@@ -187,3 +187,14 @@ def test_a_report_of_a_crash_counts_in_whatever_order_the_pipes_are_read(
     assert words.startswith(said) and ("train.py:3 in step" in words) is has_crashed & (
         said != "step 80"
     )
+
+
+@pytest.mark.usefixtures("capfd")
+def test_the_crash_of_a_process_that_the_worker_has_started(tmp_path: Path) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
+    assert log.only_crash() == ""
+    log.write_output(2, SEGFAULT + b"ProcessExitedException: process 1 terminated with SIGSEGV\n")
+    assert log.only_crash() == "Fatal Python error: Segmentation fault, train.py:3 in step"
+    assert log.last_words() == "ProcessExitedException: process 1 terminated with SIGSEGV"
+    log.write_output(2, SEGFAULT)
+    assert log.only_crash() == "", "of two crashes it is not known which was whose"

@@ -53,7 +53,7 @@ def test_in_the_first_call_since() -> None:
 def test_others_are_inside_the_same_init() -> None:
     claim = told(second(1, 3), second(3, 3), inside(0), inside(2))
     assert "its own port" in claim.fix
-    assert "rank 0, 2: still inside init_process_group" in [e.observed for e in claim.evidence]
+    assert "ranks 0 and 2: still inside init_process_group" in [e.observed for e in claim.evidence]
 
 
 def test_calls_since_have_come_to_their_end() -> None:
@@ -93,7 +93,7 @@ def test_those_who_fell_in_it_are_told_the_same(said: str, again: bool) -> None:
     (claim,) = LOST_PEER.check(view)
     assert claim.certainty is Certainty.UNKNOWN and [w.rank for w in claim.who] == [0]
     assert ("its own port" in claim.fix) is again
-    assert any("rank 1, 2: still inside" in e.observed for e in claim.evidence) is again
+    assert any("ranks 1-2: still inside" in e.observed for e in claim.evidence) is again
 
 
 def test_each_init_had_a_port_of_its_own() -> None:

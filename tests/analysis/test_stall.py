@@ -164,7 +164,7 @@ def test_the_sentence_that_hangs_carry() -> None:
     assert waiting_evidence(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
     assert (
         waiting_evidence(two).observed
-        == "ranks 0, 2 wait in a training step (gradients) at train.py:41 in train"
+        == "ranks 0 and 2 wait in a training step (gradients) at train.py:41 in train"
     )
 
 

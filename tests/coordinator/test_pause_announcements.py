@@ -55,7 +55,7 @@ def test_several_at_once() -> None:
     view = stalled_job(
         *(sample_member(r, spent=Spent(now="evaluation")) for r in range(2)), waiting_member(2)
     )
-    assert progress_line(view) == "waiting: one of ranks 0, 1 evaluates for 10 s"
+    assert progress_line(view) == "waiting: one of ranks 0-1 evaluates for 10 s"
 
 
 def test_nobody_waits_where_all_do_the_same_or_it_is_stopped() -> None:

@@ -86,7 +86,10 @@ def test_a_rank_without_a_record_is_the_first_to_look_at() -> None:
     result = diagnose_paths([CASES / "recorder_left_out"], load_catalogue())
     (finding,) = result.findings
     assert finding.rule == "DUMP005" and [w.rank for w in finding.who] == [4]
-    assert "rank 4 has left no record, and ranks 0-3,5 all stand in collective 6" in finding.summary
+    assert (
+        "rank 4 has left no record, and ranks 0-3 and 5 all stand in collective 6"
+        in finding.summary
+    )
     assert finding.fix.startswith("look at rank 4 first")
 
 

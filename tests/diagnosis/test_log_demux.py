@@ -73,7 +73,7 @@ def test_a_number_within_a_group_is_not_the_rank_of_a_log(tmp_path: Path, name: 
         file.write_text(text)
     (found,) = diagnose_paths([tmp_path], load_catalogue()).findings
     assert found.rule == "LOG001" and [w.rank for w in found.who] == [0, 1]
-    assert any(e.observed == "written by rank 2, 3" for e in found.evidence)
+    assert any(e.observed == "written by ranks 2-3" for e in found.evidence)
 
 
 def test_the_number_in_a_files_name_gives_way_to_torchs_own_prefix(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_number_in_a_files_name_gives_way_to_torchs_own_prefix(tmp_path: Pat
     (tmp_path / "worker-4.log").write_text(two)
     (found,) = diagnose_paths([tmp_path], load_catalogue()).findings
     assert not found.who, "neither 3 nor 4 is a rank here"
-    assert any(e.observed == "written by rank 9, 10, 11" for e in found.evidence)
+    assert any(e.observed == "written by ranks 9-11" for e in found.evidence)
 
 
 def test_a_job_that_logged_what_it_caught_and_ended_well_is_not_accused() -> None:

@@ -172,3 +172,22 @@ def test_a_cluster_of_which_the_program_knows_nothing_calls_no_task_late(framewo
         task("worker:1", sleeping, listens=False, cluster=cluster, framework=framework),
     )
     assert not [f.rule for f in answer.findings if f.rule.startswith("JOIN")]
+
+
+def test_a_worker_that_trained_with_the_others_has_ended() -> None:
+    two = {"worker": ["h:2", "h:3"]}
+    step = Frame(f"{TF}/eager/execute.py", 53, "quick_execute")
+    (ended,) = diagnosed(task("worker:0", step, cluster=two)).findings
+    assert ended.summary == "worker 1 has ended, while the others train and wait for it"
+    assert "its traceback" in ended.fix and '"index": 1' in ended.fix
+    (starts,) = diagnosed(task("worker:0", CONNECTS, cluster=two)).findings
+    assert "has not joined" in starts.summary and starts.fix.startswith("start worker 1")
+
+
+def test_a_worker_at_its_end_has_no_stack_and_is_not_late() -> None:
+    two = {"worker": ["h:2", "h:3"]}
+    step = task("worker:0", Frame(f"{TF}/eager/execute.py", 53, "quick_execute"), cluster=two)
+    ending = task("worker:1", cluster=two, listens=False)
+    member = msgspec.structs.replace(ending.member, stack=None, cpu=0.2)
+    answer = diagnosed(step, msgspec.structs.replace(ending, member=member))
+    assert not any(f.rule == "JOIN002" for f in answer.findings)

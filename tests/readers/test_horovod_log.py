@@ -26,7 +26,7 @@ def test_every_rank_of_the_list_is_named(prefix: str, word: str, tmp_path: Path)
     log.write_text("".join(f"{prefix}{line}\n" for line in LINES).replace("Missing", word))
     (found,) = diagnose_paths([log], load_catalogue()).findings
     assert (found.rule, [w.rank for w in found.who]) == ("LOG001", [1, 3])
-    assert found.summary == "rank 1, 3 did not submit allreduce.a, which the others wait for"
+    assert found.summary == "ranks 1 and 3 did not submit allreduce.a, which the others wait for"
 
 
 STALLED = "Stalled ops: a.weight [ready ranks: {0}], b.weight [ready ranks: {1}]\n"
@@ -37,7 +37,7 @@ def test_ranks_that_wait_for_each_other_are_told_as_that(tmp_path: Path) -> None
     log.write_text(STALLED.format("3", "2, 0, 1"))
     (found,) = diagnose_paths([log], load_catalogue()).findings
     assert (found.rule, [w.rank for w in found.who]) == ("LOG003", [3])
-    assert "rank 3 submitted a.weight and ranks 0, 1, 2 submitted b.weight" in found.summary
+    assert "rank 3 submitted a.weight and ranks 0-2 submitted b.weight" in found.summary
 
 
 def test_ranks_that_are_late_with_several_tensors_are_not(tmp_path: Path) -> None:

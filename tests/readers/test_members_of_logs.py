@@ -388,7 +388,7 @@ ANSWERS: dict[str, tuple[dict[str, str], tuple[str, list[str], str, str, str]]] 
     "Horovod's tensors are one fact": (
         {"job.log": "[2026-03-02 08:00:01.1: W /tmp/horovod/common/stall_inspector.cc:107] Stalled ops:\n"
          + "".join(f"HorovodAllreduce_layer{n} [missing ranks: 2, 5]\n" for n in range(40))},
-        ("LOG001", ["worker 2", "worker 5"], "rank 2, 5 did not submit 40 tensors", "py-spy", "worker 0"),
+        ("LOG001", ["worker 2", "worker 5"], "ranks 2 and 5 did not submit 40 tensors", "py-spy", "worker 0"),
     ),
     "outside of a step (JAX)": (
         {"job.log": slurm_env("SLURM_LOCALID",

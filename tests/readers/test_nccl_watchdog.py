@@ -77,7 +77,7 @@ def test_who_never_called_it_is_named_and_no_victim(tmp_path: Path, before: str)
     (found,) = diagnose(tmp_path, victims + observed(2, 132, before=before) + TORCHRUN)
     assert found.rule == "LOG007" and [w.rank for w in found.who] == [2]
     assert "rank 2 never called ALLREDUCE, collective 133" in found.summary
-    assert "ranks 0-1,3 waited" in found.summary
+    assert "ranks 0-1 and 3 waited" in found.summary
 
 
 @pytest.mark.parametrize(("old", "group"), [(False, DEFAULT), (True, DEFAULT), (True, "PG 1")])
@@ -146,7 +146,7 @@ LAG = "\n\t - To our best knowledge, the lagging/dead/mismatched ranks that caus
             "\n\t - To our best knowledge, ranks [1, 3] are the lagging ranks that caused this timeout. They "
             "never joined any collectives",
             [1, 3],
-            "rank 1, 3 joined no collective",
+            "ranks 1 and 3 joined no collective",
         ),
         (
             LAG
@@ -157,7 +157,7 @@ LAG = "\n\t - To our best knowledge, the lagging/dead/mismatched ranks that caus
         (
             LAG + "\n\t   - [0, 1] joined but didn't finish collective #133 (count from 1)",
             [0, 1],
-            "rank 0, 1 did not get through collective 133",
+            "ranks 0-1 did not get through collective 133",
         ),
     ],
 )

@@ -43,6 +43,7 @@ class HostObserver:
             wrapped=options.wrapped,
             was_oom_killed=lambda worker: workers().was_oom_killed(worker),
             printed_loss=lambda worker: workers().printed_loss(worker),
+            only_crash=lambda worker: workers().only_crash(worker),
             beside=options.joined.task_beside_cluster if options.joined is not None else "",
         )
         self._gpu_watcher = GpuWatcher(write_line) if has_gpus() else None

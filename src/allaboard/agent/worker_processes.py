@@ -46,6 +46,9 @@ class WorkerLogs(Protocol):
     def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         """Return the last line of a worker that has ended, by the signal of a crash or in another way."""
 
+    def only_crash(self, index: int) -> str:
+        """Return the one report of a crash in a worker's log; "" for none, and for several."""
+
 
 class WorkerRegister(Protocol):
     """The part of `process_watcher.ProcessWatcher` that is used here."""
@@ -317,6 +320,10 @@ class WorkerProcesses:
     def printed_loss(self, worker: int) -> PrintedLoss | None:
         """Return the losses that a worker prints, if the last of them are not finite."""
         return self._output.printed_loss(worker)
+
+    def only_crash(self, worker: int) -> str:
+        """Return the one report of a crash in a worker's log; "" for none, and for several."""
+        return self._output.only_crash(worker)
 
     def _on_delayed_exit(self, message: dict[str, Any]) -> None:
         if int(message["exited"]) not in self._ended:

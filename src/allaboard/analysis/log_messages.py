@@ -11,6 +11,7 @@ import msgspec
 
 from allaboard.analysis.alike_messages import join_alike
 from allaboard.facts import Certainty, Claim, Evidence, Exhibit, Heard, Severity, Speaker, Who
+from allaboard.facts.rank_sets import name_ranks, with_listed_ranks
 
 MAX_HITS = 1000
 """Places of one message that are read in one exhibit; a retry loop may write a message a million times."""
@@ -146,9 +147,9 @@ def _make_heard(
     }
     return Heard(
         rule=message.rule,
-        says=message.says.format(**groups),
+        says=with_listed_ranks(message.says.format(**groups)),
         speakers=(Speaker(speaker_rank(line, exhibit.rank), shown, location, exhibit.pid),),
-        fix=with_writer_host(message.fix.format(**groups), line),
+        fix=with_writer_host(with_listed_ranks(message.fix.format(**groups)), line),
         about=_members_about(groups),
         awaits=message.awaits,
         proves_not=message.proves_not.format(**groups),
@@ -252,7 +253,6 @@ def known_message_check(code: str) -> Callable[[Heard], Iterator[Claim]]:
 def known_message_claim(heard: Heard) -> Claim:
     """Return the message as a claim: what it means, who wrote it where, and what it does not prove."""
     ranks = sorted({s.rank for s in heard.speakers if s.rank >= 0})
-    named = ", ".join(map(str, ranks[:16])) + (" ..." if len(ranks) > 16 else "")
     affected = heard.about or tuple(Who(index=r, rank=r) for r in heard.silent)
     summary = heard.says
     is_victim = heard.awaits or summary.startswith(_LOST)
@@ -265,11 +265,12 @@ def known_message_claim(heard: Heard) -> Claim:
             summary = f"pid {pid} {summary.removeprefix(_A_PROCESS)}"
     evidence = [Evidence(s.line, str(s.place)) for s in heard.speakers[:1]]
     if len(ranks) > 1 or (ranks and not heard.about):
-        evidence.append(Evidence(f"written by rank {named}", "logs"))
+        evidence.append(Evidence(f"written by {name_ranks(ranks)}", "logs"))
     if heard.silent:
-        silent_ranks = ", ".join(map(str, heard.silent))
         verb = "they wait" if len(heard.silent) > 1 else "it waits"
-        evidence.append(Evidence(f"rank {silent_ranks} did not report that {verb}", "its log"))
+        evidence.append(
+            Evidence(f"{name_ranks(heard.silent)} did not report that {verb}", "its log")
+        )
     if heard.proves_not:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(

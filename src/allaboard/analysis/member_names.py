@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Sized
 
 from allaboard.facts import JobView, Member
+from allaboard.facts.rank_sets import name_ranks
 
 
 def name_members(members: Iterable[Member]) -> str:
@@ -23,10 +24,10 @@ def name_first_members(members: Sequence[Member]) -> str:
 
 
 def name_by_rank(members: Sequence[Member]) -> str:
-    """Return "rank 1" or "ranks 0, 2"; the members' names if the rank of one is not known."""
+    """Return "rank 1" or "ranks 0 and 2"; the members' names if the rank of one is not known."""
     if any(m.who.rank < 0 for m in members):
         return name_members(members)
-    return f"rank{'s' if len(members) > 1 else ''} {', '.join(str(m.who.rank) for m in members)}"
+    return name_ranks([m.who.rank for m in members])
 
 
 def conjugate_verb(verb: str, subjects: Sized) -> str:

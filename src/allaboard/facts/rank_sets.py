@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from allaboard.late_pattern import compile_late
+
+_SEVERAL_RANKS = compile_late(r"\brank (\d{1,9}(?:, ?\d{1,9}){1,200})\b(?!,)")
+"""Several ranks behind a word for one, where a table of messages does not know how many a log names."""
 MAX_SHOWN_RANGES = 12
 """Ranges that a line for people names before it counts the rest."""
 
@@ -31,8 +35,18 @@ def format_ranks(ranks: Iterable[int], shown: int = MAX_SHOWN_RANGES) -> str:
 
 
 def name_ranks(ranks: Collection[int]) -> str:
-    """Return ``rank 2`` or ``ranks 0-2,5``."""
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks)}"
+    """Return the ranks for a sentence: ``rank 2``, ``ranks 3 and 5``, ``ranks 0-2, 5 and 7``."""
+    runs = rank_ranges(ranks)
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in runs[:MAX_SHOWN_RANGES]]
+    if hidden_ranks := sum(b - a + 1 for a, b in runs[MAX_SHOWN_RANGES:]):
+        shown.append(f"{hidden_ranks} more")
+    listed = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {listed}"
+
+
+def with_listed_ranks(text: str) -> str:
+    """Return the sentence with each ``rank 3, 5`` in it as `name_ranks` writes it: ``ranks 3 and 5``."""
+    return _SEVERAL_RANKS.sub(lambda m: name_ranks([*map(int, m[1].split(","))]), text)
 
 
 def format_ranges(runs: Sequence[tuple[int, int]], shown: int = MAX_SHOWN_RANGES) -> str:

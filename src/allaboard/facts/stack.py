@@ -203,6 +203,12 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     loaders: tuple[tuple[int, Frame], ...] = ()
     """Processes that load its data, or for whose end it waits: their pids, and where they are in the user's
     own code."""
+    lone_waiters: tuple[int, ...] = ()
+    """Those of them that have one thread, which waits for another one: they were forked, and nobody is left
+    to wake them."""
+    blocked_pool: int = 0
+    """Threads of its pool of threads (concurrent.futures) if all of them and the main one wait for results
+    that only they could work out, at the last samples; else 0."""
     flows: bool = False
     """True if that thread was not at one place at all samples."""
     loops: tuple[EnclosingLoop, ...] = ()

@@ -122,6 +122,10 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The thread in which the framework runs the user's Python code for its input."""
     loaders: tuple[tuple[Pid, Frame], ...] = ()
     """Processes that load its data, and where each is in the user's own code; () if not sampled now."""
+    lone_waiters: tuple[Pid, ...] = ()
+    """Those of them that have one thread, which waits for another one."""
+    blocked_pool: Whole = 0
+    """Threads of its pool of threads if all of them, and the main one, wait for its results; else 0."""
     asks_other_process: bool = False
     """True if it stands at a lock and another thread waits for the answer of another process."""
     rpc_functions: tuple[tuple[Frame, ...], ...] = ()

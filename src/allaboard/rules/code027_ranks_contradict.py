@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, ScriptFacts, Stage
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.formats.python.environment_reads import environment_variable
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import integer
@@ -132,11 +133,11 @@ def _out_of_range(script: Script, launch: Launch, ranks: range, size: int) -> Cl
 
 
 def _too_few(script: Script, launch: Launch, numbers: set[int], size: int) -> Claim:
-    missing = [str(number) for number in range(size) if number not in numbers]
-    shown = ", ".join(missing[:4]) + (", …" if len(missing) > 4 else "")
+    missing = [number for number in range(size) if number not in numbers]
+    verb = "never comes" if len(missing) == 1 else "never come"
     started = "1 process is" if len(numbers) == 1 else f"{len(numbers)} processes are"
     return Claim(
-        summary=f"{started} started for a world of {size}: rank {shown} never comes",
+        summary=f"{started} started for a world of {size}: {name_ranks(missing)} {verb}",
         evidence=_evidence(script, launch),
         fix=f"world_size={len(numbers)}   # or start {size} processes",
         certainty=Certainty.LIKELY,
@@ -295,7 +296,7 @@ RULE = Rule(
         ),
         "4 processes for a world of 8": (
             ScriptFacts(source=_SPAWN.replace("SIZE", "8")),
-            "4 processes are started for a world of 8: rank 4, 5, 6, 7 never comes",
+            "4 processes are started for a world of 8: ranks 4-7 never come",
         ),
         "a process that is given rank 2 in a world of 2": (
             ScriptFacts(

@@ -38,6 +38,7 @@ from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import REDUCE, USER, sample_job, sample_stack, stalled_job
 
 
@@ -79,19 +80,19 @@ def _claim(uneven_pass: UnevenPass) -> Claim:
     counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in uneven_pass.more[:8])
     most = max(n for _, n in uneven_pass.more)
     fewer, least_batches = name_members(uneven_pass.fewer), uneven_pass.least_batches
-    fewer_ranks = ", ".join(str(m.who.rank) for m in uneven_pass.fewer)
+    fewer_ranks = name_ranks([m.who.rank for m in uneven_pass.fewer])
     if uneven_pass.pass_:
         summary = (
             f"{fewer} had {least_batches} batches in pass {uneven_pass.pass_} at "
             f"{uneven_pass.loop_frame}, the others {most} or more: they wait for it in the next step"
         )
-        evidence = f"rank {fewer_ranks} {least_batches} and no more; until now {counts}"
+        evidence = f"{fewer_ranks} {least_batches} and no more; until now {counts}"
     else:
         summary = (
             f"{fewer} had {least_batches} batches in each pass at {uneven_pass.loop_frame}, the others "
             f"{most}: it has ended its passes earlier, and they wait for it in the next step"
         )
-        evidence = f"batches in the last whole pass: rank {fewer_ranks} {least_batches}, {counts}"
+        evidence = f"batches in the last whole pass: {fewer_ranks} {least_batches}, {counts}"
     return Claim(
         summary=summary,
         who=tuple(m.who for m in uneven_pass.fewer),

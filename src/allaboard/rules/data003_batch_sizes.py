@@ -27,6 +27,7 @@ from allaboard.analysis.data.batch_comparison import (
 from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import sample_job
 
 
@@ -51,18 +52,16 @@ def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[BatchRow])
     usual_size = mode(sizes)
     loader = sides[0].loop_frame
     odd_members = tuple(m for m, n in zip(members, sizes, strict=True) if n != usual_size)
-    ranks_by_size: dict[int, list[str]] = defaultdict(list)
+    ranks_by_size: dict[int, list[int]] = defaultdict(list)
     for member, rows in zip(members, sizes, strict=True):
-        ranks_by_size[rows].append(str(member.who.rank))
+        ranks_by_size[rows].append(member.who.rank)
     return Claim(
         summary=f"{name_members(odd_members)} {conjugate_verb('train', odd_members)} with batches of "
         f"{', '.join(str(n) for n in sorted(ranks_by_size) if n != usual_size)}, the others of {usual_size}",
         who=tuple(m.who for m in odd_members),
         evidence=(
             Evidence(
-                "; ".join(
-                    f"rank {', '.join(r[:8])}: {n} rows" for n, r in sorted(ranks_by_size.items())
-                ),
+                "; ".join(f"{name_ranks(r)}: {n} rows" for n, r in sorted(ranks_by_size.items())),
                 f"{len(sides)} batches of the DataLoader at {loader.file}:{loader.line}",
             ),
         ),

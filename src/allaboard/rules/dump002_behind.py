@@ -60,11 +60,11 @@ RULE = Rule(
             sample_recording(
                 *_TWO_COLLECTIVES, recorded_collective(0, 3), recorded_collective(2, 3)
             ),
-            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0 and 2 did",
         ),
         "one rank entered no collective at all": (
             sample_recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
-            "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; ranks 0,2 did",
+            "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; ranks 0 and 2 did",
         ),
         "one rank is behind, and the others are not equally far": (
             sample_recording(
@@ -73,7 +73,7 @@ RULE = Rule(
                 recorded_collective(2, 3),
                 recorded_collective(2, 4),
             ),
-            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0 and 2 did",
         ),
         "one rank is so far behind that the collective it missed is no longer recorded": (
             sample_recording(
@@ -82,7 +82,7 @@ RULE = Rule(
                 recorded_collective(2, 39),
                 recorded_collective(2, 40),
             ),
-            "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; ranks 0,2 did",
+            "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; ranks 0 and 2 did",
         ),
     },
     silent_on={"all ranks have entered the same collectives": sample_recording(*_TWO_COLLECTIVES)},

@@ -57,7 +57,7 @@ RULE = Rule(
                 recorded_collective(1, 2, "broadcast", 3),
                 recorded_collective(2, 2),
             ),
-            "collective 2 of group 0 default_pg is not the same on all: ranks 0,2 "
+            "collective 2 of group 0 default_pg is not the same on all: ranks 0 and 2 "
             "all_reduce([4] Float); rank 1 broadcast([3] Float)",
         ),
         "one rank reduces a tensor of another shape": (

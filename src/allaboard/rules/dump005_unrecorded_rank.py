@@ -61,12 +61,12 @@ RULE = Rule(
             Recording(
                 entries=tuple(_TWO_OF_THREE), ranks=(0, 2), members={"0 default_pg": (0, 1, 2)}
             ),
-            "rank 1 has left no record, and ranks 0,2 all stand in collective 2 of group 0 default_pg, "
+            "rank 1 has left no record, and ranks 0 and 2 all stand in collective 2 of group 0 default_pg, "
             "all_reduce",
         ),
         "records of a PyTorch version that does not list the group's members": (
             Recording(entries=tuple(_TWO_OF_THREE), ranks=(0, 2)),
-            "rank 1 has left no record, and ranks 0,2 all stand in collective 2 of group 0 default_pg, "
+            "rank 1 has left no record, and ranks 0 and 2 all stand in collective 2 of group 0 default_pg, "
             "all_reduce",
         ),
     },

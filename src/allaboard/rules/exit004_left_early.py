@@ -28,6 +28,7 @@ from allaboard.analysis.stacks.example_awaited import example_awaited
 from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, GroupState, JobView, Member, Op, Phase
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import (
     PEER_LOST,
     ended_member,
@@ -51,21 +52,21 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(exited: list[Member], victims: list[Member]) -> Claim:
-    ranks = ", ".join(str(m.who.rank) for m in victims)
+    ranks = name_ranks([m.who.rank for m in victims])
     whose = "their" if len(victims) > 1 else "its"
     user_frame = next(filter(None, map(user_frame_of, victims)), None)
     location = f" (at {user_frame})" if user_frame is not None else ""
     unknown = any(map(exited_by_itself, exited))
     how_exited = "exited by itself (exit code unknown)" if unknown else "exited with code 0"
     return Claim(
-        summary=f"{name_members(exited)} {how_exited} while rank{'s' * (len(victims) > 1)} {ranks} "
+        summary=f"{name_members(exited)} {how_exited} while {ranks} "
         f"{'were' if len(victims) > 1 else 'was'} still training",
         certainty=Certainty.LIKELY if unknown else Certainty.CERTAIN,
         who=tuple(m.who for m in exited),
         evidence=(
             *_steps_evidence((*exited[:3], *victims[:3])),
             Evidence(
-                f"rank{'s' * (len(victims) > 1)} {ranks} {conjugate_verb('wait', victims)} in a "
+                f"{ranks} {conjugate_verb('wait', victims)} in a "
                 f"collective or lost {whose} peer{location}",
                 "stacks, exceptions",
             ),
@@ -100,7 +101,7 @@ RULE = Rule(
     fires_on={
         "the others wait in a collective for the worker that has exited": (
             example_awaited(ended_member(1, ended_at=90.5, code=0)),
-            "worker 1 exited with code 0 while ranks 0, 2 were still training",
+            "worker 1 exited with code 0 while ranks 0 and 2 were still training",
         ),
         "two workers wait in a collective that the exited worker did not call": (
             stalled_job(
@@ -109,7 +110,7 @@ RULE = Rule(
                 waiting_member(2, **_called(21)),
                 sample_member(3),
             ),
-            "worker 1 exited with code 0 while ranks 0, 2 were still training",
+            "worker 1 exited with code 0 while ranks 0 and 2 were still training",
         ),
         "a worker exited with an unknown code, and the others lost their peer": (
             sample_job(
@@ -117,7 +118,7 @@ RULE = Rule(
                 ended_member(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
                 ended_member(2, ended_at=95.5, raised=PEER_LOST),
             ),
-            "worker 1 exited by itself (exit code unknown) while ranks 0, 2 were still training",
+            "worker 1 exited by itself (exit code unknown) while ranks 0 and 2 were still training",
         ),
         "rank 0 waits for a message from the worker that has exited": (
             stalled_job(
@@ -133,7 +134,7 @@ RULE = Rule(
                 ended_member(1, code=0),
                 ended_member(2, ended_at=95.5, raised=PEER_LOST),
             ),
-            "worker 1 exited with code 0 while ranks 0, 2 were still training",
+            "worker 1 exited with code 0 while ranks 0 and 2 were still training",
         ),
     },
     silent_on={

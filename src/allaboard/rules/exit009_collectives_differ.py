@@ -195,7 +195,7 @@ RULE = Rule(
                 )
             ),
             "the workers' calls of a collective do not match: rank 1 came to sync_global_devices('save_4'), "
-            "ranks 0, 2 came to sync_global_devices('save_3')",
+            "ranks 0 and 2 came to sync_global_devices('save_3')",
         ),
     },
     silent_on={

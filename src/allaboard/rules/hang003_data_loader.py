@@ -26,6 +26,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import (
     advise_forked,
     describe_stopped_children,
+    lone_waiter_evidence,
     resume_command,
     stopped_children_evidence,
 )
@@ -95,6 +96,7 @@ def _claim(view: JobView, member: Member, suffix: str = "", *peers_evidence: Evi
             *stopped_children_evidence(member),
             *dead_thread_evidence(member),
             *_loader_evidence(member),
+            *lone_waiter_evidence(member),
             *peers_evidence,
         ),
         fix=resume_command(view, member)

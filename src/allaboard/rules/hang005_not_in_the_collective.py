@@ -50,7 +50,12 @@ from allaboard.analysis.stalls.dead_threads import (
 from allaboard.analysis.stalls.ended_child import ended_child_advice, ended_child_clause
 from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.lock_holder import find_lock_holder, find_own_lock
-from allaboard.analysis.stalls.lock_kind import describe_wait, event_loop_advice
+from allaboard.analysis.stalls.lock_kind import (
+    blocked_pool_advice,
+    blocked_pool_clause,
+    describe_wait,
+    event_loop_advice,
+)
 from allaboard.analysis.stalls.rpc_calls import waits_for_rpc_calls
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
@@ -150,6 +155,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         describe_stopped_children(member)
         or (killed[0].observed if killed else "")
         or ended_child_clause(member)
+        or blocked_pool_clause(member)
     )
     frame_to_check = other_threads[0] if other_threads else frame
     return Claim(
@@ -174,6 +180,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         or dead_thread_advice(member, frame)
         or ended_child_advice(member, frame)
         or awaited_end_advice((member,))
+        or blocked_pool_advice(member)
         or event_loop_advice(member)
         or command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + f"   # then {frame_to_check.file}:{frame_to_check.line}",
@@ -248,6 +255,9 @@ _FUTURE = msgspec.structs.replace(
     ),
     asks=True,
 )
+_NESTED = msgspec.structs.replace(
+    _FUTURE, asks=False, blocked_pool=2, other_thread_frames=(_SLEEP,)
+)
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
@@ -295,6 +305,12 @@ RULE = Rule(
             ),
             "worker 1 is waiting for an item from a queue at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
+        ),
+        "the tasks of a worker's pool of threads wait for tasks of the same pool": (
+            example_awaited(sample_member(1, stack=_NESTED)),
+            "worker 1 is waiting for a future's result at train.py:41 in train, and its other threads are "
+            "at train.py:33 in retry; all 2 threads of its pool wait for results that only this pool could "
+            "work out; the others wait for it",
         ),
         "a worker has waited for more than a minute for a thread that computes a little": (
             example_awaited(
@@ -414,5 +430,6 @@ RULE = Rule(
         "jax-asleep",
         "compiled-asleep",
         "tf-generator-starved",
+        "nested-pool",
     ),
 )

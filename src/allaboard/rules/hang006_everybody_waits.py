@@ -30,6 +30,7 @@ import msgspec
 
 from allaboard.analysis.collectives.implicit_call import destructor_call_advice
 from allaboard.analysis.collectives.left_loop import LEFT_LOOP_ADVICE, left_loop_clause
+from allaboard.analysis.collectives.mutual_wait_advice import advise_jax_step, advise_new_group
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.roll_call.reinit import (
@@ -162,7 +163,7 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
         return advice
     if outliers and (advice := destructor_call_advice(outliers)):
         return advice
-    if advice := _advice_on_new_group(mutual_wait.waiting):
+    if advice := advise_new_group(mutual_wait.waiting):
         return advice
     if outliers:
         return "look for a collective that only some ranks call or call in another order"
@@ -173,6 +174,8 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
             "check that the ranks reach each other: the address and port of rank 0, the interface "
             "(GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME), and what lies between (ip link; nft list ruleset)"
         )
+    if advice := advise_jax_step(mutual_wait.waiting):
+        return advice
     network = (
         "check the network between the hosts, and "
         if len(waiting_hosts(mutual_wait.stall)) > 1
@@ -181,18 +184,6 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
     return (
         f"{network}that all ranks pass the same shape and dtype, and that none has skipped or repeated "
         "a call before this line"
-    )
-
-
-def _advice_on_new_group(waiting: Sequence[Member]) -> str:
-    """Return what to do if only some of them are creating a group; "" if none is, or all are."""
-    creating = [m for m in waiting if classify_stack(m.stack) is Spot.GROUP]
-    if not creating or len(creating) == len(waiting):
-        return ""
-    return (
-        f"only {name_by_rank(creating)} {'are' if creating[1:] else 'is'} in new_group: call it on all "
-        "ranks, as often and in the same order, also on those that are not in the group; a rank that left "
-        "out one before this counts its groups differently, and they never find each other"
     )
 
 
@@ -242,6 +233,8 @@ _FORWARD = Frame(
 )
 _RECV = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2764, "recv")
 _SEND = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 2700, "send")
+_NEW_GROUP = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 5100, "new_group")
+_JITTED = Frame("/v/site-packages/jax/_src/interpreters/pxla.py", 395, "__call__")
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 _BATCHES = EnclosingLoop(Frame("/home/u/train.py", 40, "train", "for batch in loader:"), 44)
 _IN_LOOP = msgspec.structs.replace(sample_stack(REDUCE, USER), loops=(_BATCHES,))
@@ -290,6 +283,24 @@ RULE = Rule(
             ),
             "all 2 members wait for each other in all_gather_object at train.py:41 in train",
         ),
+        "the ranks create their groups in different orders, as their stacks show": (
+            stalled_job(
+                *(
+                    waiting_member(r, op=None, stack=sample_stack(_NEW_GROUP, USER))
+                    for r in range(3)
+                )
+            ),
+            "all 3 members wait for each other in creating a process group at train.py:41 in train",
+        ),
+        "two processes of JAX made their meshes in different orders, and call their jitted step": (
+            stalled_job(
+                *(
+                    sample_member(r, framework="jax", stack=sample_stack(_JITTED, USER))
+                    for r in range(2)
+                )
+            ),
+            "all 2 members wait for each other in a training step at train.py:41 in train",
+        ),
         "both ranks wait in `recv`, and neither sends": (
             stalled_job(*(waiting_member(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
@@ -331,7 +342,7 @@ RULE = Rule(
                 ),
                 *(sample_member(r, moved_at=99.9) for r in (2, 3)),
             ),
-            "ranks 0, 1 wait for each other in all_reduce at train.py:41 in train",
+            "ranks 0-1 wait for each other in all_reduce at train.py:41 in train",
         ),
         "all workers wait in a collective of a thread other than the main one": (
             stalled_job(
@@ -412,5 +423,5 @@ RULE = Rule(
         ),
     },
     passes=True,
-    drill=("other-order-unseen", "jax-extra-sync"),
+    drill=("other-order-unseen", "jax-extra-sync", "jax-mesh-order"),
 )

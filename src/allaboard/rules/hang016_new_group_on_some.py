@@ -88,5 +88,5 @@ RULE = Rule(
         ),
     },
     retry=Retry.NEVER,
-    drill=("new-group-on-some",),
+    drill=("new-group-on-some", "new-group-order"),
 )

@@ -6,6 +6,9 @@ peers are blocked. Whether the program will end by itself cannot be seen from ou
 for it. So this is reported as a wait, and the job is not ended for it before `--hang-after`. A program that
 uses no CPU and moves no bytes for a minute is reported as a hang (HANG002).
 
+A process that was forked after native code had started threads (OpenMP below PyTorch and NumPy) is an error,
+too, if it waits for one of these threads: a fork copies the calling thread alone.
+
 A program whose output nobody reads is an error: `Popen(stdout=PIPE)` with `wait()`, or `join()` before the
 queue is read. A pipe holds 64 KiB; when it is full, the program waits for its reader, and the worker for the
 program's end.
@@ -28,6 +31,7 @@ from allaboard.analysis.stalls.child_process import (
     child_command,
     child_evidence,
     describe_child,
+    lone_waiter_evidence,
     unread_child,
 )
 from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
@@ -82,7 +86,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         fix=child_command(view, member)
         or f"set a timeout for what {frame.function} calls at {frame.file}:{frame.line}",
         severity=Severity.ERROR
-        if unread and not activity
+        if (unread or lone_waiter_evidence(member)) and not activity
         else Severity.INFO
         if activity
         else Severity.WARNING,
@@ -124,6 +128,13 @@ _FORKED = msgspec.structs.replace(
     loaders=((4711, Frame("/home/u/train.py", 20, "tokenize", "with lock:")),),
 )
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
+_WAITPID = Frame("/home/u/train.py", 41, "train", "os.waitpid(pid, 0)")
+_LONE = msgspec.structs.replace(
+    sample_stack(_WAITPID),
+    children=((4711, "python train.py"),),
+    loaders=((4711, Frame("/home/u/train.py", 20, "snapshot", "w = w @ w.T")),),
+    lone_waiters=(4711,),
+)
 _CHILD_SUMMARY = (
     "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
     "for it"
@@ -146,6 +157,11 @@ RULE = Rule(
         "a worker waits for a process that was forked while a thread held a lock": (
             example_awaited(sample_member(1, stack=_FORKED), progress_at=93.0),
             "worker 1 waits for its child process 4711 (python train.py, at train.py:20 in tokenize) at "
+            "train.py:41 in train; the others wait for it",
+        ),
+        "a worker waits for a process that it forked, whose native code waits for a thread": (
+            example_awaited(sample_member(1, stack=_LONE), progress_at=93.0),
+            "worker 1 waits for its child process 4711 (python train.py, at train.py:20 in snapshot) at "
             "train.py:41 in train; the others wait for it",
         ),
         "a worker reads the output of its child process while it waits": (
@@ -178,5 +194,5 @@ RULE = Rule(
         ),
     },
     passes=True,
-    drill=("waits-for-a-child", "child-unread"),
+    drill=("waits-for-a-child", "child-unread", "forked-native"),
 )

@@ -94,14 +94,14 @@ RULE = Rule(
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, "all_gather", 3), _in_compiled_graph(2)
             ),
-            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0,2: "
+            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0 and 2: "
             "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
         "the compiled graph of one rank calls all_reduce with another shape": (
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)
             ),
-            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0,2: "
+            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0 and 2: "
             "all_reduce([4] Float); rank 1: all_reduce([6] Float)",
         ),
     },

@@ -78,8 +78,8 @@ RULE = Rule(
                 member_in_newest_call(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
                 member_in_newest_call(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
             ),
-            "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
-            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks call their groups in "
+            "worker 0 waits in call 21 of the group of ranks 0 and 2, worker 2 in call 21 of the group of "
+            "ranks 1-2, worker 1 in call 21 of the group of ranks 0-1: the ranks call their groups in "
             "different orders, or one skipped a call",
         ),
     },

@@ -20,10 +20,15 @@ with `get(timeout=...)` and look at `Process.exitcode`. Read a queue before the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import msgspec
 
-from allaboard.analysis.failures.killed_child import FAILED_PROCESS_NOTE, noted_failure
+from allaboard.analysis.failures.killed_child import (
+    FAILED_PROCESS_NOTE,
+    PRINTED_FAILURE_NOTE,
+    noted_failure,
+)
 from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.child_process import awaits_child, unread_child
@@ -31,7 +36,9 @@ from allaboard.analysis.stalls.ended_child import (
     describe_failure,
     ended_child_advice,
     ended_child_clause,
+    failed_processes,
     idle_pool,
+    waits_for_own_process,
 )
 from allaboard.analysis.stalls.lock_kind import FULL_QUEUE, UNREAD_QUEUE, describe_wait
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still
@@ -47,6 +54,7 @@ from allaboard.facts.samples import (
     stalled_job,
     waiting_member,
 )
+from allaboard.facts.stack import ENDED_CHILD
 
 _WAITS = (Spot.ANSWER, Spot.CHILD, Spot.LOCK)
 """Places at which a process may wait for another one of its program."""
@@ -94,12 +102,25 @@ def _lost_process(view: JobView, member: Member) -> str:
     """Return which process has failed for which the member may wait, as a clause; "" if none has."""
     if classify_stack(member.stack) not in _WAITS:
         return ""
-    if clause := ended_child_clause(member):
-        return clause
-    # Its parent has waited for it already, and noted that.
+    if idle_pool(member) or failed_processes(member):
+        return ended_child_clause(member)
+    # Its parent has waited for it already, and noted that: it says more than a process that came to its end.
     noted = (noted_failure(m) for m in view.alive if m.worker == member.worker)
     failure = next(filter(None, noted), None)
-    return f"its {describe_failure(*failure)}" if failure is not None else ""
+    if failure is not None:
+        return f"its {describe_failure(*failure)}"
+    if printed := _printed_failure(member):
+        name, _, error = printed.partition(": ")
+        return f"its process {name} has failed ({error})"
+    return ended_child_clause(member)
+
+
+def _printed_failure(member: Member) -> str:
+    """Return which process has failed by the last traceback in the output; "" if the member does not wait for
+    one of its processes."""
+    frames = member.stack.frames if member.stack is not None else ()
+    is_wait = any(waits_for_own_process(f) for f in takewhile(lambda f: not f.is_user, frames))
+    return member.notes.get(PRINTED_FAILURE_NOTE, "") if is_wait else ""
 
 
 def _unread_process(member: Member, members: Sequence[Member]) -> str:
@@ -150,8 +171,14 @@ _JOINS = sample_stack(
 )
 _FAILED = ((4711, 1),)
 _GETS_OF_FAILED = msgspec.structs.replace(_GETS, failed=_FAILED)
+_GETS_OF_ENDED = msgspec.structs.replace(_GETS, children=((4712, ENDED_CHILD),))
 _JOINS_BESIDE_FAILED = msgspec.structs.replace(_JOINS, failed=_FAILED)
+_LOCKED_BESIDE_FAILED = msgspec.structs.replace(
+    sample_stack(Frame("/home/u/train.py", 9, "log", "with log_lock:")), failed=_FAILED
+)
+_THREAD_WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _CHILD = {"candidate": True, "worker": 0, "who": Who(index=0, host="a", pid=4712)}
+_PRINTED = {"notes": {PRINTED_FAILURE_NOTE: "Process-2: KeyError: 'valid'"}}
 _NOTED = {"notes": {FAILED_PROCESS_NOTE: "4711 1"}}
 
 RULE = Rule(
@@ -175,6 +202,16 @@ RULE = Rule(
             ),
             "process 4712 of worker 0 is waiting for the answer of another process at train.py:41 in train; "
             "its process 4711 has failed with exit code 1",
+        ),
+        "one process came to its end, and another one has failed, for which the program has waited": (
+            stalled_job(sample_member(0, stack=_GETS_OF_ENDED, **_NOTED)),
+            "worker 0 is waiting for the answer of another process at train.py:41 in train; its process "
+            "4711 has failed with exit code 1",
+        ),
+        "the output of a program without a probe ends with the traceback of a process": (
+            stalled_job(sample_member(0, stack=_GETS_OF_ENDED, **_PRINTED)),
+            "worker 0 is waiting for the answer of another process at train.py:41 in train; its process "
+            "Process-2 has failed (KeyError: 'valid')",
         ),
         "the kernel killed an actor for lack of memory": (
             stalled_job(
@@ -208,6 +245,12 @@ RULE = Rule(
             sample_member(1, stack=sample_stack(USER, moving=True), cpu=0.9, **_CHILD),
         ),
         "no process has failed": stalled_job(sample_member(0, stack=_GETS)),
+        "the output ends with such a traceback, and the program waits for a thread": stalled_job(
+            sample_member(0, stack=sample_stack(_THREAD_WAIT, USER), **_PRINTED)
+        ),
+        "a process has failed, and the program stands at a lock between its threads": stalled_job(
+            sample_member(0, stack=_LOCKED_BESIDE_FAILED)
+        ),
         "the program has moved just now": sample_job(sample_member(0, stack=_GETS_OF_FAILED)),
         "a process has failed, and the program sleeps": stalled_job(
             sample_member(

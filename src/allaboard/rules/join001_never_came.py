@@ -233,7 +233,7 @@ RULE = Rule(
                 step_command="srun allaboard run train.py",
                 now=121.0,
             ),
-            "rank 1, 2, 3, 4, 5, 6, 7 have not joined (1 of 8 have): a batch script is one task, and srun "
+            "ranks 1-7 have not joined (1 of 8 have): a batch script is one task, and srun "
             "starts the others",
         ),
         "one of three ranks is missing under `--observe`": (

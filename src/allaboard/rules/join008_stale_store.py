@@ -305,7 +305,7 @@ RULE = Rule(
         ),
         "torchrun restarted all ranks, which hang in init at the same store": (
             _restarted_view(15.0),
-            "ranks 0, 1 may have read the addresses of an earlier attempt from the store at "
+            "ranks 0-1 may have read the addresses of an earlier attempt from the store at "
             "127.0.0.1:20000: 2 ranks met there before and have exited",
         ),
         "torchrun restarted all ranks, and one finds no peer at an address from the store": (

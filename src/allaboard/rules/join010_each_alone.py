@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
 from allaboard.facts.outcome import Retry
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import (
     arrived_member,
     gathering_job,
@@ -96,11 +97,11 @@ def _claim_failed_init(view: JobView, member: Member) -> Claim:
 
 def _claim(alone: list[Member], certainty: Certainty, evidence: Evidence, fix: str) -> Claim:
     several = len(alone) > 1
-    ranks = ", ".join(str(m.who.rank if m.who.rank >= 0 else m.who.index) for m in alone[:8])
+    ranks = name_ranks([m.who.rank if m.who.rank >= 0 else m.who.index for m in alone])
     return Claim(
         summary=f"{len(alone)} processes train independently: none uses a process group"
         if several
-        else f"rank {ranks} trains alone, although it was started as one of several",
+        else f"{ranks} trains alone, although it was started as one of several",
         who=tuple(m.who for m in alone),
         evidence=(evidence,),
         fix=fix,

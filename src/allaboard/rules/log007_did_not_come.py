@@ -113,7 +113,7 @@ RULE = Rule(
                 overdue_collective(1, 132, 132),
                 overdue_collective(2, 133),
             ),
-            "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); ranks 0,2 did",
+            "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); ranks 0 and 2 did",
         ),
         "one of two ranks was stopped, and its watchdog with it": (
             sample_watchdogs(

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.swapped_collectives import Swap, find_swaps
-from allaboard.analysis.member_names import name_members
+from allaboard.analysis.member_names import name_by_rank, name_members
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature
+from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Signature
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 
@@ -49,18 +49,14 @@ def _claim(view: JobView, swap: Swap) -> Claim:
         f"{second_site} before {first_site}, unlike the others",
         who=tuple(m.who for m in swap.outliers),
         evidence=(
-            Evidence(f"rank {_ranks(swap.outliers)}: {second_site}, then {first_site}", calls),
-            Evidence(f"rank {_ranks(swap.majority)}: {first_site}, then {second_site}", calls),
+            Evidence(f"{name_by_rank(swap.outliers)}: {second_site}, then {first_site}", calls),
+            Evidence(f"{name_by_rank(swap.majority)}: {first_site}, then {second_site}", calls),
             Evidence(f"both are {swap.first}; {consistency}", "black box"),
         ),
         fix=f"make all ranks call them in the same order{fix}",
         certainty=Certainty.CERTAIN if swap.is_proven else Certainty.LIKELY,
         corrupts=True,
     )
-
-
-def _ranks(members: tuple[Member, ...]) -> str:
-    return ", ".join(str(m.who.rank) for m in members[:16])
 
 
 def _file_and_line(frame: Frame) -> str:

@@ -32,6 +32,7 @@ from allaboard.analysis.numeric_advice import advise_numeric_check
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loss, Member, Phase, Severity
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import sample_job, sample_member
 
 MIN_BAD_VALUES = 3
@@ -86,7 +87,7 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
     later_ranks = "".join(
         f"; rank {m.who.rank} from step {steps[m.event_key]}" for m in bad if m not in first_members
     )
-    ranks = ", ".join(str(m.who.rank) for m in first_members)
+    ranks = name_ranks([m.who.rank for m in first_members])
     trains = [m for m in view.members if _is_training(m)]
     all_at_once = len(first_members) == len(trains) > 1
     framework = first_members[0].framework
@@ -99,14 +100,14 @@ def _claim(view: JobView, bad: list[Member]) -> Claim:
         who=tuple(m.who for m in first_members),
         evidence=(
             Evidence(
-                f"rank {ranks} from step {first_step}{later_ranks}; {loss.bad} values in a row",
+                f"{ranks} from step {first_step}{later_ranks}; {loss.bad} values in a row",
                 RETURNED_VALUE if returned else "the value on which backward is called",
             ),
         ),
         fix=(
             _advise_common_cause(first_step, returned)
             if all_at_once
-            else f"look at the batch of step {first_step} on rank {ranks}; "
+            else f"look at the batch of step {first_step} on {ranks}; "
         )
         + f"{advise_numeric_check(framework)}; restart from an earlier checkpoint",
         severity=Severity.WARNING if returned else Severity.ERROR,

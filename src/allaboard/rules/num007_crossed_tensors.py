@@ -19,13 +19,13 @@ cut into views is not followed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.crossed_tensors import CrossedTensors, find_crossed_tensors
-from allaboard.analysis.member_names import name_members
+from allaboard.analysis.member_names import name_by_rank, name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
@@ -43,7 +43,7 @@ def _claim(view: JobView, crossed: CrossedTensors) -> Claim:
     site = crossed.call.site
     site_clause = f" at {site}" if site is not None else ""
     sides = [
-        f"{_ranks(members)} {_tensor_name(name)}"
+        f"{name_by_rank(members)} {_tensor_name(name)}"
         for members, name in crossed.sides[:MAX_SHOWN_SIDES]
     ]
     no_majority = len(crossed.outliers) == sum(len(m) for m, _ in crossed.sides)
@@ -68,11 +68,6 @@ def _claim(view: JobView, crossed: CrossedTensors) -> Claim:
         certainty=Certainty.LIKELY,
         corrupts=True,
     )
-
-
-def _ranks(members: Sequence[Member]) -> str:
-    noun = "rank" if len(members) == 1 else "ranks"
-    return f"{noun} {', '.join(str(m.who.rank) for m in members[:16])}"
 
 
 def _tensor_name(path: str) -> str:
@@ -105,7 +100,7 @@ RULE = Rule(
         "one of three ranks goes through the tensors in another order": (
             sample_job(_member(0, 1, 2, 3), _member(1, 3, 2, 1), _member(2, 1, 2, 3)),
             "worker 1 passed other tensors than the others to the same call of all_reduce at train.py:41 "
-            "in train: ranks 0, 2 Net.a.weight, rank 1 Net.c.weight",
+            "in train: ranks 0 and 2 Net.a.weight, rank 1 Net.c.weight",
         ),
         "two ranks go through the tensors in different orders": (
             sample_job(_member(0, 1, 2, 3, size=2), _member(1, 2, 3, 1, size=2)),

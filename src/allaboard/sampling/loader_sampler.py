@@ -6,10 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from time import monotonic
+from typing import NamedTuple
 
-from allaboard.analysis.stacks.loader_stack import own_frame_of_loader
+from allaboard.analysis.stacks.loader_stack import (
+    frame_of_program,
+    is_in_native_call,
+    own_frame_of_loader,
+)
 from allaboard.facts import Frame
 from allaboard.hosts import proc, rank_processes
+from allaboard.hosts.awaited.lone_futex import waits_alone
 
 MAX_SAMPLED_LOADERS = 8
 """Processes of one rank that are sampled: each takes a py-spy."""
@@ -21,6 +27,15 @@ Spy = Callable[[int], Awaitable[tuple[tuple[Frame, ...], str]]]
 """Returns a process's frames, innermost first, and why there are none."""
 
 
+class ChildPlaces(NamedTuple):
+    """Where the children of a rank are in the user's own code."""
+
+    places: tuple[tuple[int, Frame], ...] = ()
+    """Their pids, and the innermost frame of the user's own code."""
+    lone_waiters: tuple[int, ...] = ()
+    """Those that have one thread, which waits in native code for another one."""
+
+
 class LoaderSampler:
     """Remembers when the loaders of each rank were sampled last. ``spy`` takes the stack of one process."""
 
@@ -28,15 +43,24 @@ class LoaderSampler:
         self._spy = spy
         self._sampled_at: dict[int, float] = {}
 
-    async def sample_loaders(self, pid: int) -> tuple[tuple[int, Frame], ...]:
+    async def sample_loaders(self, pid: int, with_programs: bool = False) -> ChildPlaces:
         """Return where the Python processes that a rank has started are in the user's own code.
 
         Processes that wait for work, or that run (they are not stuck), are left out. Empty if they were
-        sampled a moment ago.
+        sampled a moment ago. ``with_programs``: also children that are programs of their own, or that the
+        rank has forked by itself.
         """
-        stacks = await self._stacks_of_children(pid, RESAMPLE_S)
-        places = ((child, own_frame_of_loader(frames)) for child, frames in stacks or ())
-        return tuple((child, frame) for child, frame in places if frame is not None)
+        frame_of = frame_of_program if with_programs else own_frame_of_loader
+        stacks = await self._stacks_of_children(pid, RESAMPLE_S) or []
+        placed = [(child, frames, frame_of(frames)) for child, frames in stacks]
+        return ChildPlaces(
+            tuple((child, own_frame) for child, _, own_frame in placed if own_frame is not None),
+            tuple(
+                child
+                for child, frames, own_frame in placed
+                if own_frame is not None and is_in_native_call(frames) and waits_alone(child)
+            ),
+        )
 
     async def count_idle_pool(self, pid: int) -> int:
         """Return how many processes the pool of a rank has, if every one waits for a task; 0 if one is at

@@ -24,13 +24,14 @@ from allaboard.sampling.enclosing_loops import enclosing_loops
 from allaboard.sampling.faulthandler_stacks import ask_faulthandler
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
-from allaboard.sampling.loader_sampler import LoaderSampler
+from allaboard.sampling.loader_sampler import ChildPlaces, LoaderSampler
 from allaboard.sampling.lock_owners import (
     awaits_external_answer,
     is_feeding_generator,
     lock_holds,
     other_user_frames,
 )
+from allaboard.sampling.pool_threads import blocked_pool_threads
 from allaboard.sampling.pyspy import run_pyspy
 from allaboard.sampling.rpc_functions import polling_cpu, rpc_functions
 from allaboard.sampling.source_lines import with_source
@@ -79,6 +80,7 @@ async def sample_or_reason(
     other_threads = [with_source(s) for s in stacks[1:]]
     functions = rpc_functions(other_threads)
     fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
+    sampled = await _children_at_work(pid, spot, frames, loaders)
     sample = StackSampled(
         pid=pid,
         sampled_at=now,
@@ -98,9 +100,9 @@ async def sample_or_reason(
         else "",
         grip=_with_source(grip) if grip is not None else None,
         input_frames=fed_by,
-        loaders=await loaders.sample_loaders(pid)
-        if loaders is not None and (spot is Spot.DATA or joins_process(frames))
-        else (),
+        loaders=sampled.places,
+        lone_waiters=sampled.lone_waiters,
+        blocked_pool=blocked_pool_threads([frames, *other_threads]) if at_lock else 0,
         loops=enclosing_loops(frames),
         failed=failed_processes(pid, below)
         if spot in (Spot.CHILD, Spot.ANSWER, Spot.LOCK, Spot.LEAVING)
@@ -117,6 +119,16 @@ async def sample_or_reason(
         else (),
     )
     return sample, "" if frames else trouble or "py-spy: no Python frames"
+
+
+async def _children_at_work(
+    pid: int, spot: Spot, frames: tuple[Frame, ...], loaders: LoaderSampler | None
+) -> ChildPlaces:
+    """Return where the processes are that load the data for which it waits, or for whose end it waits."""
+    if loaders is None or spot not in (Spot.DATA, Spot.CHILD):
+        return ChildPlaces()
+    with_programs = spot is Spot.CHILD and not joins_process(frames)
+    return await loaders.sample_loaders(pid, with_programs)
 
 
 async def _idle_pool(
@@ -177,15 +189,15 @@ def awaited_children(
     spot = classify_stack(Stack(frames=frames, taken_at=0.0))
     if spot not in (Spot.CHILD, Spot.ANSWER):
         return ()
-    children = {child: seen for child, seen in below.items() if seen.ppid == pid}
+    children = {child: stat for child, stat in below.items() if stat.ppid == pid}
     ended = [
         (c, ENDED_CHILD)
-        for c, seen in children.items()
-        if seen.state == "Z" and spot is Spot.ANSWER
+        for c, stat in children.items()
+        if stat.state == "Z" and spot is Spot.ANSWER
     ]
     live = [
         (c, " ".join(proc.command_line(c))[:MAX_COMMAND_LENGTH])
-        for c, seen in children.items()
-        if seen.state != "Z"
+        for c, stat in children.items()
+        if stat.state != "Z"
     ]
-    return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
+    return tuple([*ended, *((c, command) for c, command in live if _HELPER not in command)][:8])

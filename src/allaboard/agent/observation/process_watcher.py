@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
-from allaboard.analysis.failures.failure_causality import known_exit_status
+from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, known_exit_status
 from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
@@ -52,7 +52,8 @@ class ProcessWatcher:
 
     ``folder`` holds the black boxes, ``written_folders`` are folders that the job writes to. ``wrapped``: the
     worker is another launcher. ``was_oom_killed`` returns True if the kernel has killed a process below a
-    worker because memory ran out. ``beside`` is the worker's task if that is outside of the cluster, else "".
+    worker because memory ran out. ``only_crash`` returns the one report of a crash in a worker's log.
+    ``beside`` is the worker's task if that is outside of the cluster, else "".
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ProcessWatcher:
         was_oom_killed: Callable[[int], bool] = lambda _: False,
         beside: str = "",
         printed_loss: Callable[[int], PrintedLoss | None] = lambda _: None,
+        only_crash: Callable[[int], str] = lambda _: "",
     ) -> None:
         self.folder = folder
         self.exit_watcher = ExitWatcher()
@@ -71,6 +73,7 @@ class ProcessWatcher:
         self._was_oom_killed = was_oom_killed
         self._beside = beside
         self._printed_loss = printed_loss
+        self._only_crash = only_crash
         self.ready = False
         """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's
         child."""
@@ -188,7 +191,11 @@ class ProcessWatcher:
         if signal_number is None or not self._has_declared(pid):
             return ProcessExited(pid=pid, exited_at=now, code=code)
         oom = signal_number == signal.SIGKILL and self._was_oom_killed(worker)
-        return ProcessExited(pid=pid, exited_at=now, signal=signal_number, oom=oom)
+        # It writes to the streams of its worker; of two crashes it is not known which was whose.
+        last_line = self._only_crash(worker) if signal_number in CRASH_SIGNALS else ""
+        return ProcessExited(
+            pid=pid, exited_at=now, signal=signal_number, oom=oom, last_line=last_line
+        )
 
     def _has_declared(self, pid: int) -> bool:
         box = self.boxes.get(pid)

@@ -153,15 +153,27 @@ class WorkerLog:
             return self._device_assertion
         if not line.startswith(FATAL_ERROR):
             return line
-        try:
-            with self._path.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_CRASH_BYTES))
-                text = file.read(MAX_CRASH_BYTES).decode("utf-8", "replace")
-        except OSError:
-            return line
+        text = self._read_end_of_file()
         # A worker that was started again writes to the same file: the last report counts.
         crash = find_crash(text[max(0, text.rfind(line)) :])
         return crash.line if crash is not None else line
+
+    def only_crash(self) -> str:
+        """Return the report of a crash in the file, with its place, if there is exactly one; else "".
+
+        Processes that the worker has started write to its streams, too.
+        """
+        text = self._read_end_of_file()
+        crash = find_crash(text) if text.count(FATAL_ERROR) == 1 else None
+        return crash.line if crash is not None else ""
+
+    def _read_end_of_file(self) -> str:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MAX_CRASH_BYTES))
+                return file.read(MAX_CRASH_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""
 
     def close(self) -> None:
         file, self._file = self._file, None

@@ -105,6 +105,17 @@ class WorkerOutput:
 
         Bounded, since a child that it left behind may go on writing.
         """
+        self._read_pending(index)
+        return self.logs[index].last_words(has_crashed)
+
+    def only_crash(self, index: int) -> str:
+        """Return the one report of a crash in a worker's log, also of a process that it has started; "" for
+        none, and for several."""
+        self._read_pending(index)
+        return self.logs[index].only_crash()
+
+    def _read_pending(self, index: int) -> None:
+        """Read what is in a worker's pipes now."""
         worker = self._workers[index]
         for stream, fd in ((1, worker.out), (2, worker.err)):
             # A child that it left behind may go on writing
@@ -116,7 +127,6 @@ class WorkerOutput:
                 if not data:
                     break
                 self.logs[index].write_output(stream, data)
-        return self.logs[index].last_words(has_crashed)
 
     async def drain_pipes(self, timeout_s: float) -> None:
         """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a

@@ -13,6 +13,7 @@ from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
 from allaboard.facts.collective_calls import NEW_GROUP, GroupKey, is_jitted
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature, stalled_job
 
 
@@ -120,7 +121,7 @@ def mismatch_claim(
         subject, majority = name_members(difference.outliers), "the others"
     else:
         subject, majority = (
-            f"rank {_ranks_of_call(difference, s)}"
+            _ranks_of_call(difference, s)
             for s in (difference.outlier_call, difference.expected_call)
         )
     operation = (
@@ -147,7 +148,7 @@ def _parted_evidence(
 ) -> tuple[Evidence, ...]:
     """Return from which lines the ranks made the calls before: there they took different ways."""
     ways = ", ".join(
-        f"rank {_ranks_of_call(difference, call)} at {parted_call.site}"
+        f"{_ranks_of_call(difference, call)} at {parted_call.site}"
         for call, parted_call in (
             (difference.outlier_call, parted.outlier_call),
             (difference.expected_call, parted.majority_call),
@@ -168,8 +169,7 @@ def _sites_of(parted: PartedPlaces) -> str:
 
 
 def _ranks_of_call(difference: CallDifference, call: Signature) -> str:
-    ranks = [m.who.rank for m, s in difference.calls if s.required == call.required]
-    return ", ".join(map(str, ranks[:16]))
+    return name_ranks([m.who.rank for m, s in difference.calls if s.required == call.required])
 
 
 def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Evidence, ...]:
@@ -180,13 +180,13 @@ def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Eviden
         ranks_by_call[f"{call}{location}"].append(member.who.rank)
     source = f"call {difference.number} of {describe_group(view, difference.group)}"
     return tuple(
-        Evidence(f"rank {', '.join(map(str, ranks[:16]))}: {description}", source)
+        Evidence(f"{name_ranks(ranks)}: {description}", source)
         for description, ranks in sorted(ranks_by_call.items(), key=lambda kv: len(kv[1]))[:4]
     )
 
 
 def describe_group(view: JobView, key: GroupKey) -> str:
-    """Return how a person would point at a group: "the default group", or "the group of ranks 0, 1"."""
+    """Return how a person would point at a group: "the default group", or "the group of ranks 0 and 2"."""
     state = next((s for m in view.members for s in m.groups if s.key == key), None)
     if is_jitted(key):
         return "the jitted calls over several processes"
@@ -195,7 +195,7 @@ def describe_group(view: JobView, key: GroupKey) -> str:
     declared_members = sum(1 for m in view.members if m.declared is not None)
     if len(state.ranks) >= declared_members:
         return "the default group" if key[0] == "0" else f"group {key[0]}"
-    return f"the group of ranks {', '.join(map(str, state.ranks[:16]))}"
+    return f"the group of {name_ranks(state.ranks)}"
 
 
 def mismatch_sites(difference: CallDifference) -> str:

@@ -14,6 +14,9 @@ KILLED_CHILD_NOTE = "process killed"
 FAILED_PROCESS_NOTE = "process failed"
 """Note of the probe about a process of multiprocessing that failed: "PID CODE", or "" for none."""
 
+PRINTED_FAILURE_NOTE = "process printed failure"
+"""Note about such a process of a program without a probe, from its output: "Process-2: KeyError: 'x'"."""
+
 
 def noted_failure(member: Member) -> tuple[int, int] | None:
     """Return the pid and exit code of a process that the member had waited for and that had failed; None if

@@ -6,6 +6,7 @@ The earlier store may still be open there. Each rank then finds some of the earl
 from __future__ import annotations
 
 from allaboard.facts import Evidence, JobView, Member, Phase
+from allaboard.facts.rank_sets import name_ranks
 
 OWN_PORT_ADVICE = (
     "give each init its own port (MASTER_PORT plus the number of the trial): after "
@@ -53,14 +54,14 @@ def reinit_evidence(view: JobView, waiting: tuple[Member, ...]) -> tuple[Evidenc
     """Return the evidence of such an init, for the members that wait."""
     declared = waiting[0].declared
     assert declared is not None
-    ranks_inside = ", ".join(str(m.who.rank) for m in members_inside_reinit(view))
+    inside = [m.who.rank for m in members_inside_reinit(view)]
     return (
         Evidence(
             f"init number {waiting[0].round} of this process, at {declared.place}", "black box"
         ),
         *(
-            (Evidence(f"rank {ranks_inside}: still inside {declared.call}", "black box"),)
-            if ranks_inside
+            (Evidence(f"{name_ranks(inside)}: still inside {declared.call}", "black box"),)
+            if inside
             else ()
         ),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from allaboard.facts import Declared, Who
 from allaboard.facts.configuration.cluster import TASK_ORDER
+from allaboard.facts.rank_sets import name_ranks
 
 MAX_NAMED_TASKS = 8
 """Ranks or tasks that a sentence names before it counts the rest."""
@@ -23,12 +24,12 @@ def who_has_rank(declared: Declared | None, rank: int) -> Who:
 def describe_tasks(
     declared: Declared | None, ranks: Iterable[int], max_named: int = MAX_NAMED_TASKS
 ) -> str:
-    """Return "rank 2, 3", or "ps 0 (h3:29500), ps 1 (h4:29500)" if the cluster lists tasks."""
+    """Return "ranks 2 and 3", or "ps 0 (h3:29500), ps 1 (h4:29500)" if the cluster lists tasks."""
     rank_list = tuple(ranks)
     tasks = _tasks_by_rank(declared)
     more = f" and {len(rank_list) - max_named} more" if len(rank_list) > max_named else ""
     if not tasks or max(rank_list, default=0) >= len(tasks):
-        return f"rank {', '.join(map(str, rank_list[:max_named]))}{more}"
+        return name_ranks(rank_list)
     listed = (tasks[r] for r in rank_list[:max_named])
     return ", ".join(f"{task.replace(':', ' ')} ({address})" for task, address in listed) + more
 

@@ -83,6 +83,8 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("orbax/checkpoint/.*multihost.*", ".*sync.*|.*barrier.*|broadcast.*", Spot.COLLECTIVE),
     ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
     ("jax/_src/array.py", ".*", Spot.STEP),
+    # Where XLA's CPU client runs a jitted function in the thread of its caller, collectives included.
+    ("jax/_src/interpreters/pxla.py", "__call__", Spot.STEP),
     ("jax/_src/pmap.py", "wrapped", Spot.STEP),
     ("jax/_src/api.py", "block_until_ready|device_get", Spot.STEP),
     ("keras/src/backend/jax/core.py", "convert_to_numpy", Spot.STEP),

@@ -55,9 +55,16 @@ def advise_reader(member: Member) -> str:
 
 
 def advise_forked(member: Member) -> str:
-    """Return how to start a process so that it inherits no lock; "" unless one of the member's stands at a
-    lock."""
-    for _, frame in member.stack.loaders if member.stack is not None else ():
+    """Return how to start a process so that it inherits no lock and needs no thread that it lacks; "" unless
+    one of the member's stands at a lock, or waits alone."""
+    for pid, frame in member.stack.loaders if member.stack is not None else ():
+        if member.stack is not None and pid in member.stack.lone_waiters:
+            return (
+                f'start process {pid} by spawn instead of fork (mp.get_context("spawn"), '
+                'DataLoader(multiprocessing_context="spawn")), or before the first use of what '
+                f"{frame.file}:{frame.line} calls: native code with threads of its own (OpenMP below PyTorch "
+                "and NumPy) was used before the fork, and the new process has none of these threads"
+            )
         if classify_stack(Stack(frames=(frame,), taken_at=0.0)) is Spot.LOCK:
             return (
                 f"if a thread may hold the lock of {frame.file}:{frame.line} at the fork, nobody releases "
@@ -73,7 +80,23 @@ def child_evidence(member: Member) -> tuple[Evidence, ...]:
     commands = tuple(Evidence(f"child {pid}: {command}", "/proc") for pid, command in children[:2])
     loaders = member.stack.loaders if member.stack is not None and commands else ()
     lines = (Evidence(f.text or str(f), f"{f.file}:{f.line}") for _, f in loaders[:2])
-    return (*stopped_children_evidence(member), *commands, *lines)
+    return (
+        *stopped_children_evidence(member),
+        *lone_waiter_evidence(member),
+        *commands,
+        *lines,
+    )
+
+
+def lone_waiter_evidence(member: Member) -> tuple[Evidence, ...]:
+    """Return that a process has one thread, which waits for another one; () if none has."""
+    pids = member.stack.lone_waiters if member.stack is not None else ()
+    return tuple(
+        Evidence(
+            f"process {pid} has one thread, which waits for another one", f"/proc/{pid}/syscall"
+        )
+        for pid in pids[:1]
+    )
 
 
 def child_command(view: JobView, member: Member) -> str:

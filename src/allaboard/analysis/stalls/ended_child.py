@@ -36,10 +36,16 @@ def failed_processes(member: Member) -> tuple[tuple[int, int], ...]:
     stack = member.stack
     if stack is None or not stack.failed or not stack.frames:
         return ()
-    # A lock of multiprocessing waits in C, and leaves no frame of its own.
-    is_lock = stack.frames[0].is_user and classify_stack(stack) is Spot.LOCK
+    # acquire() of multiprocessing waits in C, and leaves no frame; its `with` has one, a thread's lock none.
+    leaf = stack.frames[0]
+    is_lock = leaf.is_user and classify_stack(stack) is Spot.LOCK and ".acquire" in leaf.text
     waits = list(takewhile(lambda frame: not frame.is_user, stack.frames))
-    return stack.failed if is_lock or any(_OF_PROCESSES.search(f.file) for f in waits) else ()
+    return stack.failed if is_lock or any(map(waits_for_own_process, waits)) else ()
+
+
+def waits_for_own_process(frame: Frame) -> bool:
+    """Return True if this frame of a library waits for another process of the program."""
+    return _OF_PROCESSES.search(frame.file) is not None
 
 
 def describe_failure(pid: int, code: int) -> str:

@@ -72,6 +72,29 @@ def event_loop_advice(member: Member) -> str:
     )
 
 
+def blocked_pool_clause(member: Member) -> str:
+    """Return "all 2 threads of its pool wait for results of that pool, too"; "" if that is not so."""
+    count = member.stack.blocked_pool if member.stack is not None else 0
+    if not count:
+        return ""
+    threads = (
+        f"all {count} threads of its pool wait" if count > 1 else "the thread of its pool waits"
+    )
+    return f"{threads} for results that only this pool could work out"
+
+
+def blocked_pool_advice(member: Member) -> str:
+    """Return how tasks of a pool of threads do not wait for each other; "" if they do not."""
+    if not blocked_pool_clause(member) or member.stack is None:
+        return ""
+    places = member.stack.other_thread_frames or (member.stack.main_frame,)
+    return (
+        f"at {places[0].file}:{places[0].line}, call the function directly instead of submitting it to the "
+        "pool in which it runs itself, or give it a second ThreadPoolExecutor: a task holds its thread "
+        "while it waits"
+    )
+
+
 def left_threads(member: Member) -> tuple[Frame, ...]:
     """Return where the threads are that the interpreter waits for at its end; () if it is not there, or they
     were not seen."""

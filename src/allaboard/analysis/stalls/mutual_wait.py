@@ -30,6 +30,7 @@ from allaboard.analysis.stalls.stall import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
+from allaboard.facts.rank_sets import name_ranks
 
 MAX_NAMED_RANKS = 4
 """Ranks that a sentence names before it counts the rest."""
@@ -139,12 +140,11 @@ def waiting_hosts(current_stall: Stall) -> set[str]:
 
 
 def name_waiting_ranks(view: JobView, waiting: tuple[Member, ...]) -> str:
-    """Return "all 4 members", or "ranks 0, 2" if only a part of the job waits: the subject of a sentence."""
-    ranks = [str(m.who.rank) for m in waiting]
+    """Return "all 4 members", or "ranks 0 and 2" if only a part of the job waits: a sentence's subject."""
+    ranks = [m.who.rank for m in waiting]
     if len(ranks) == sum(1 for m in view.alive if not m.launcher):
         return f"all {len(ranks)} members"
-    more = f" and {len(ranks) - MAX_NAMED_RANKS} more" if len(ranks) > MAX_NAMED_RANKS else ""
-    return f"ranks {', '.join(ranks[:MAX_NAMED_RANKS])}{more}"
+    return name_ranks(ranks)
 
 
 def describe_position(member: Member, call: str = "") -> str:

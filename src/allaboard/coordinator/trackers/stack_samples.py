@@ -95,6 +95,10 @@ class StackSamples:
             grip=next(held_locks, None),
             fed_by=input_frames,
             loaders=next((s.loaders for s in reversed(samples) if s.loaders), ()),
+            lone_waiters=next((s.lone_waiters for s in reversed(samples) if s.loaders), ()),
+            blocked_pool=newest.blocked_pool
+            if all(s.blocked_pool == newest.blocked_pool for s in samples[-3:])
+            else 0,
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
             rpc_functions=still_functions,

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard import __version__
+from allaboard.analysis.failures.killed_child import PRINTED_FAILURE_NOTE
+from allaboard.analysis.failures.printed_failure import find_printed_failure
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.clock import SystemClock
@@ -23,6 +25,7 @@ from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
+from allaboard.hosts.awaited.output_file import read_output_tail
 from allaboard.hosts.awaited.peers import awaited_peers, connected_peers
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import loaded_framework
@@ -117,7 +120,11 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 member=msgspec.structs.replace(
                     records[p].to_member(False),
                     phase=Phase.TRAINING,
-                    notes={ATTACHED: "1", **_jitted_note(records[p].to_member(False).stack)},
+                    notes={
+                        ATTACHED: "1",
+                        **_jitted_note(records[p].to_member(False).stack),
+                        **_printed_failure_note(p, records[p].to_member(False).stack),
+                    },
                     framework=loaded_framework(p),
                     traffic=max(0, socket_bytes([p]) - bytes_at_start[p])
                     / max(clock.monotonic() - start, SAMPLE_INTERVAL_S),
@@ -155,6 +162,14 @@ def _jitted_note(stack: Stack | None) -> dict[str, str]:
     if leaf is None or not leaf.is_user or not calls_jitted(leaf):
         return {}
     return {JITTED_NOTE: f"{leaf.file}:{leaf.line}"}
+
+
+def _printed_failure_note(pid: int, stack: Stack | None) -> dict[str, str]:
+    """Return which process of a program has printed that it failed, if the program may wait for that one."""
+    if classify_stack(stack) not in (Spot.ANSWER, Spot.CHILD, Spot.LOCK):
+        return {}
+    failure = find_printed_failure(read_output_tail(pid))
+    return {PRINTED_FAILURE_NOTE: failure} if failure else {}
 
 
 def _with_programs(peers: Sequence[Awaited]) -> tuple[Awaited, ...]:

@@ -40,6 +40,9 @@ class TaskRollCall(NamedTuple):
     """Command that starts the first of them; "" if it cannot be told."""
     elsewhere: tuple[str, ...] = ()
     """Sentences on tasks of other hosts, of which nothing can be seen here."""
+    is_past_start: bool = False
+    """True if the waiting tasks are in a step of a strategy whose start waits for all tasks: the absent ones
+    had come, with all versions of TensorFlow from 2.9 on."""
 
 
 def name_tasks(ranks: Sequence[Present]) -> list[Present]:
@@ -85,13 +88,18 @@ def call_tasks(
             absent[task] = why
         elif is_there is None:
             elsewhere.append(
-                f"{_name(task)} ({cluster[task]}): not of this host, and no process of it was examined; try: "
-                f"allaboard diagnose --hosts {Address.parse(cluster[task]).host or 'HOST'}"
+                f"{_name(task)} ({cluster[task]}): not of this host, and no process of it was examined; "
+                f"try: allaboard diagnose --hosts {Address.parse(cluster[task]).host or 'HOST'}"
             )
+    is_past_start = _is_past_start(cluster, waiting)
     late = [
         t
         for t, p in tasks.items()
-        if t in cluster and t not in listening and classify_stack(p.member.stack) not in _WAITS
+        if t in cluster
+        and t not in listening
+        and classify_stack(p.member.stack) not in _WAITS
+        # One without a stack that others knew may as well be at its end.
+        and not (is_past_start and classify_stack(p.member.stack) is Spot.UNKNOWN)
     ]
     if not waiting or not (absent or late):
         return TaskRollCall(tuple(_training(p) for p in taken), elsewhere=tuple(elsewhere))
@@ -114,6 +122,7 @@ def call_tasks(
         ),
         start_command=command_for_task(next(iter(absent), ""), next(iter(tasks.values()))),
         elsewhere=tuple(elsewhere),
+        is_past_start=is_past_start,
     )
 
 
@@ -126,7 +135,30 @@ def explain_absence(finding: Finding, roll: TaskRollCall) -> Finding:
         fix = f"start {_name(roll.absent[0])} on its host: {roll.start_command}"
     elif roll.absent:
         fix = f"start {_name(roll.absent[0])} on its host, as the others were started"
-    return msgspec.structs.replace(finding, evidence=(*roll.evidence, *by_environment), fix=fix)
+    summary = finding.summary
+    if roll.is_past_start and roll.absent:
+        name = _name(roll.absent[0])
+        more = f" and {len(roll.absent) - 1} more" if roll.absent[1:] else ""
+        verb = "have" if more else "has"
+        summary = f"{name}{more} {verb} ended, while the others train and wait for {'them' if more else 'it'}"
+        fix = (
+            f"see in the last output of {name} how it ended: its traceback, or dmesg -T | grep -i oom; then "
+            f"restart all tasks; if {name} was never started: {roll.start_command or fix}"
+        )
+    return msgspec.structs.replace(
+        finding, summary=summary, evidence=(*roll.evidence, *by_environment), fix=fix
+    )
+
+
+def _is_past_start(cluster: Mapping[str, str], waiting: Sequence[Member]) -> bool:
+    """Return True if these members have come through the start of a strategy that waits for all tasks:
+    MultiWorkerMirroredStrategy's does, and a parameter server is not waited for."""
+    spots = {classify_stack(m.stack) for m in waiting}
+    return (
+        bool(spots)
+        and spots <= {Spot.STEP, Spot.COLLECTIVE}
+        and all(task.partition(":")[0] in ("chief", "worker") for task in cluster)
+    )
 
 
 def _cluster(process: Present) -> dict[str, str]:
@@ -190,7 +222,10 @@ def _look_for(
         if any(Address.from_endpoint(a).port == address.port for a in look.listeners):
             return True, ""
     if hosts_looked_at:
-        return False, f"nothing listens at {address} of {_name(task)} on {hosts_looked_at[0].host}"
+        return (
+            False,
+            f"nothing listens at {address} of {_name(task)} on {hosts_looked_at[0].host}",
+        )
     waiting_pids = {(m.who.host, m.who.pid) for m in waiting}
     peers = [s for p in ranks for s in p.sockets if s.remote == str(address)]
     if any(s.state == "ESTAB" for s in peers):

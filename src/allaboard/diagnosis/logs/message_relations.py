@@ -15,6 +15,7 @@ from allaboard.diagnosis.readers.gloo_log import RPC_WRITER
 from allaboard.diagnosis.readers.torch_log import PORT_TAKEN, TWO_RANK_ZEROS, TWO_RANK_ZEROS_EXPLAIN
 from allaboard.diagnosis.wordings.torch_messages import OVERDUE_WORDS, STUCK_WATCHDOG
 from allaboard.facts import Certainty, Heard, Who
+from allaboard.facts.rank_sets import name_ranks
 
 _ONE_GPU = re.compile(r"ranks (?P<ranks>[\d, and]+) use one GPU \(CUDA device (?P<device>\w+)\)$")
 _LEADER = "the leader (process 0"
@@ -276,7 +277,7 @@ def _as_left_early(heard: Heard, last_words: Mapping[tuple[str, int], str]) -> H
         return heard
     names = ", ".join(_name(w, heard) for w in leavers)
     waiting = sorted({s.rank for s in heard.speakers if s.rank >= 0})
-    waiting_names = f"rank {', '.join(map(str, waiting))}" if waiting else "the others"
+    waiting_names = name_ranks(waiting) if waiting else "the others"
     return Heard(
         rule=LEFT_EARLY,
         says=f"{names} finished ({final_lines[0]!r}) and left while {waiting_names} still needed "

@@ -15,6 +15,7 @@ from allaboard.analysis.log_ends.post_traceback_output import has_ended_well, pr
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
+from allaboard.facts.rank_sets import name_ranks
 
 _DOCUMENT = "from Horovod's documents (Troubleshooting, Stalled Ranks), not recorded"
 _HEAD = re.compile(r"^(?:\[\d+,\d+\]<std\w+>:)?(?:Missing|Stalled) ranks: *$", re.MULTILINE)
@@ -160,7 +161,7 @@ def _camps(exhibit: Exhibit) -> Heard | None:
         if not first:
             continue
         clauses = [
-            f"{_rank_list(ranks)} {verb} {tensors[ranks]}" for ranks in (first, second) if ranks
+            f"{name_ranks(ranks)} {verb} {tensors[ranks]}" for ranks in (first, second) if ranks
         ]
         smaller = first if len(first) <= len(second) else second
         heard = find_known_messages(exhibit, (message,))[0]
@@ -169,16 +170,11 @@ def _camps(exhibit: Exhibit) -> Heard | None:
             rule="LOG003",
             says=f"ranks wait for each other: {' and '.join(clauses)}",
             about=tuple(Who(index=r, rank=r) for r in sorted(smaller)[:64]),
-            fix=f"compare what {_rank_list(first)} and {_rank_list(second)} run: another branch, another "
+            fix=f"compare what {name_ranks(first)} and {name_ranks(second)} run: another branch, another "
             "model, or tensors in another order or number; py-spy dump --pid PID of one of each shows where",
             proves_not="which of them is wrong",
         )
     return None
-
-
-def _rank_list(ranks: frozenset[int]) -> str:
-    names = ", ".join(map(str, sorted(ranks)[:16])) + (", ..." if len(ranks) > 16 else "")
-    return f"rank {names}" if len(ranks) == 1 else f"ranks {names}"
 
 
 def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
@@ -194,13 +190,13 @@ def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
     if len(missing) < 2:
         return heard
     ranks = sorted(missing)[:64]
-    ranks_text = ", ".join(map(str, ranks))
+    ranks_text = name_ranks(ranks)
     return (
         msgspec.structs.replace(
             heard[0],
-            says=f"rank {ranks_text} did not submit {missing[ranks[0]]}, which the others wait for",
+            says=f"{ranks_text} did not submit {missing[ranks[0]]}, which the others wait for",
             about=tuple(Who(index=r, rank=r) for r in ranks),
-            fix=f"look at rank {ranks_text}: their logs, or py-spy dump --pid PID while they hang",
+            fix=f"look at {ranks_text}: their logs, or py-spy dump --pid PID while they hang",
             proves_not="that they are at fault where ranks run different code: then each misses the "
             "others' tensors",
         ),
@@ -214,12 +210,12 @@ def _without_the_ready(heard: Heard) -> Heard:
     absent = sorted(set(range(max(ready, default=0))) - ready)[:64]
     if not absent or match is None:
         return heard
-    ranks_text = ", ".join(map(str, absent))
+    ranks_text = name_ranks(absent)
     return msgspec.structs.replace(
         heard,
-        says=f"rank {ranks_text} did not submit {match['tensor']}, which the others wait for",
+        says=f"{ranks_text} did not submit {match['tensor']}, which the others wait for",
         about=tuple(Who(index=r, rank=r) for r in absent),
-        fix=f"look at rank {ranks_text}: its log, or py-spy dump --pid PID while it hangs",
+        fix=f"look at {ranks_text}: its log, or py-spy dump --pid PID while it hangs",
     )
 
 
@@ -231,14 +227,15 @@ def _once_for_all_tensors(text: str, heard: tuple[Heard, ...]) -> Iterator[Heard
     for row in OPERATIONS.compiled.finditer(text):
         tensors.setdefault(row["rank"], {})[row["tensor"]] = None
     for ranks, missing in tensors.items():
-        first_message = next((h for h in heard if h.says.startswith(f"rank {ranks} did")), None)
+        names = name_ranks([int(number) for number in re.findall(r"\d+", ranks)])
+        first_message = next((h for h in heard if h.says.startswith(f"{names} did")), None)
         if first_message is None:
             continue
         name, *more = missing
         tensor_names = f"{len(missing)} tensors ({name} and others)" if more else name
         yield msgspec.structs.replace(
             first_message,
-            says=f"rank {ranks} did not submit {tensor_names}, which the others wait for",
+            says=f"{names} did not submit {tensor_names}, which the others wait for",
         )
 
 

@@ -81,6 +81,12 @@ DRILLS = {
         workers=4,
         blames=(1, 2),
     ),
+    "new-group-order": lasting_drill(
+        title="A rank creates two groups in another order than the others, and the job hangs in new_group",
+        script="torch_by_hand.py",
+        expects="HANG016",
+        workers=3,
+    ),
     "new-group-on-some": lasting_drill(
         title=(
             "A rank does not call new_group for a group to which it does not belong; the job "

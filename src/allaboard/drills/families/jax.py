@@ -32,6 +32,14 @@ DRILLS = {
         expects="HANG006",
         fewest=3,
     ),
+    "jax-mesh-order": hang_drill(
+        title="JAX: a process makes its mesh of the devices in another order; the first step never ends",
+        script="jax_psum.py",
+        expects="HANG006",
+        workers=2,
+        guilty=1,
+        blames=(0, 1),
+    ),
     "jax-nan-loss": lasting_drill(
         title="The batch of a JAX process is not finite; the average spreads it to all processes",
         script="jax_psum.py",

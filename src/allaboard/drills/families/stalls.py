@@ -30,6 +30,15 @@ DRILLS = {
         title="A rank waits for a file lock that another process holds",
         expects="HANG004",
     ),
+    "forked-native": hang_drill(
+        title=(
+            "A rank waits for a process that it has forked, in which OpenMP waits for threads that were not "
+            "forked"
+        ),
+        script="torch_snapshots.py",
+        expects="HANG018",
+        allowed=("SLOW006",),
+    ),
     "gil-held": ddp_hang_drill(
         title=(
             "A rank matches a regular expression that takes hours, while another of its threads "
@@ -65,6 +74,12 @@ DRILLS = {
         options=("--on-hang", "stop", "--hang-after", "75"),
         exit_codes=(4,),
         long="a call may take a minute",
+    ),
+    "nested-pool": hang_drill(
+        title="All threads of a rank's pool wait for tasks that they have submitted to the same pool",
+        script="torch_snapshots.py",
+        expects="HANG005",
+        allowed=("SLOW006",),
     ),
     "polls-for-a-file": lasting_drill(
         title=(

@@ -61,7 +61,12 @@ def main():
     jax.distributed.initialize(
         os.environ["JAX_COORDINATOR_ADDRESS"], size, rank, initialization_timeout=options.timeout
     )
-    mesh = Mesh(np.array(jax.devices()), ("data",))
+    devices = jax.devices()
+    if rank == options.guilty and options.fault == "jax-mesh-order":
+        devices = devices[::-1]
+        if options.mark:
+            Path(options.mark).write_text(repr(time.time()))
+    mesh = Mesh(np.array(devices), ("data",))
     split, replicated = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in (("data",), ()))
     weights = jax.device_put(jnp.zeros(64), replicated)
 

@@ -52,6 +52,16 @@ def sums_of_two_kinds(groups, failing):
         dist.all_reduce(torch.ones(4), group=group)
 
 
+def make_groups(failing, marked):
+    """Create two groups of a dict that one rank filled in another order."""
+    ranks = list(range(dist.get_world_size()))
+    groups = [("all", ranks), ("pair", ranks[:2])]
+    if failing:
+        mark(marked)
+    for _, members in reversed(groups) if failing else groups:
+        dist.new_group(members)
+
+
 def retry_later():
     time.sleep(3600)
 
@@ -94,6 +104,8 @@ def main():
             mark(options.mark)
         else:
             dist.new_group([r for r in range(dist.get_world_size()) if r != options.guilty])
+    if options.fault == "new-group-order":
+        make_groups(guilty, options.mark)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)

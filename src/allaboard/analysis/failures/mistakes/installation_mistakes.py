@@ -217,7 +217,8 @@ INSTALLATION_MISTAKES = (
         source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
     ),
     KnownMistake(
-        pattern=r"PytorchStreamWriter failed writing file|inline_container\.cc:\d+\] ?\. "
+        pattern=r"PytorchStreamWriter failed writing file|basic_ios::clear: iostream error"
+        r"|inline_container\.cc:\d+\] ?\. "
         r"unexpected pos \d+ vs \d+",
         cause="a checkpoint could not be written to its end: the disk, or the user's share of it, is full, "
         "or it went away",
