@@ -25,7 +25,12 @@ LOST_SENDER = (
     '         [[Node: A = _Recv[send_device="/job:ps/replica:0/task:1/cpu:0"]()]]\n'
 )
 NO_DRIVER = "Failed to initialize NVML: Driver/library version mismatch\n"
+NO_NAME = (
+    "[W socket.cpp:558] [c10d] The IPv6 network addresses of (node3, 29500) cannot be retrieved (gai error: "
+    "-2 - Name or service not known).\n"
+)
 MESSAGES = [
+    (NO_NAME, "NET001", "node3"),
     (DEAD_NODE, "EXIT010", "10.0.0.7"),
     (NO_WORKERS, "JOIN001", "8 workers within 30.0 s"),
     (LOST_SENDER, "EXIT005", "ps 1 went away"),

@@ -34,6 +34,8 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
     """True if a launcher put a prefix before every line of its process."""
     local: int = -1
     """Number of the process on its node, if that alone is told; else -1."""
+    trained_after: bool = False
+    """True if other processes write of steps or a loss into the same file after its last line."""
 
     @property
     def text(self) -> str:

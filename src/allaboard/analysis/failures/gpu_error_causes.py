@@ -62,6 +62,14 @@ class Cause:
 
 GPU_ERROR_CAUSES = (
     Cause(
+        pattern=r"(?P<what>[Gg]raph compile failed|syn[A-Z]\w{2,40} failed(?: for node: \w{1,60})?)"
+        r"[^\n]{0,80}?synStatus[ =]{1,3}(?:synStatus )?(?P<code>\d{1,3}) \[(?P<why>[^\]\n]{1,60})\]",
+        says="failed in the software of its Gaudi accelerator: {what} (synStatus {code}, {why})",
+        fix="grep -rihE '\\[(error|critical)' $HABANA_LOGS | sort | head   # on that host, by default in "
+        "/var/log/habana_logs: the first lines name the operation; hl-smi: is the driver of the same version "
+        "as habana-torch-plugin?",
+    ),
+    Cause(
         pattern=r"device-side assert triggered|cudaErrorAssert|CUDA_ERROR_ASSERT",
         says="ran a kernel in which an assertion failed, mostly for an index out of range",
         fix=f"{_LATE}; compare the indices there (labels, token ids) with the number of classes or the size "

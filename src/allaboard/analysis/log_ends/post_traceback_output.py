@@ -135,6 +135,11 @@ def trains_on_after(text: str, message: str, min_lines: int) -> bool:
     return sum(1 for _ in islice(_TRAINING.finditer(text, position), min_lines)) == min_lines
 
 
+def is_training(lines: Iterable[str], min_lines: int) -> bool:
+    """Return True if at least ``min_lines`` of the lines are about loss, epoch or step."""
+    return sum(1 for _ in islice(filter(_TRAINING.match, lines), min_lines)) == min_lines
+
+
 def training_over_line(text: str) -> str:
     """Return the last line of the text if it says that the training has finished normally, else ""."""
     tail = text[-MAX_BUFFERED_CHARS:].rstrip()

@@ -17,6 +17,7 @@ from allaboard.analysis.log_ends.error_records import (
     is_survived,
     reports_task_end,
 )
+from allaboard.analysis.log_ends.pasted_sentences import introduces_paste
 from allaboard.analysis.log_ends.post_traceback_output import progress_lines, work_over_line
 from allaboard.facts import LoggedReason
 
@@ -143,6 +144,7 @@ _CONSEQUENCE = re.compile(
     r"|[Tt]imed? ?out waiting|returned error$|returning error|(?:triggered|raised) an exception"
     r"|still waiting for|\b(?:actor|worker process) (?:is dead|has died|died)\b|Logging error"
     r"|(?:^|: )[\w-]+ in file \S+ at line \d+$"
+    r"|^\s*(?:(?:Type|Status|Phase|State): +(?:Failed|Failure|Error)|Failed: +\d+)$"
     # A report that stands for the state of another process.
     r"|\b(?:child|another) (?:task|process|rank|worker)|no longer"
 )
@@ -190,7 +192,8 @@ def preceding_errors(lines: Sequence[str]) -> tuple[PrecedingError, ...]:
             reported.append(PrecedingError(number, message, passes_on and not is_stated, is_stated))
         elif is_at_work([text]) and not _FAILS.search(text):
             reported.clear()
-    return tuple(_with_printed_log(lines, reported))
+    own = [e for e in reported if not introduces_paste(lines, e.number)]
+    return tuple(_with_printed_log(lines, own))
 
 
 def _with_printed_log(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
 
 import msgspec
 
+from allaboard.analysis.log_ends.post_traceback_output import is_training
 from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.ipython_tracebacks import convert_headless
@@ -26,6 +29,8 @@ BINARY_CHECK_LENGTH = 4096
 """Bytes of the beginning in which a zero shows that the file is no text."""
 MAX_PROCESSES = 20_000
 """Processes of one file; with more names than that, the prefixes name no processes."""
+MIN_STEPS_AFTER = 2
+"""Lines about loss or steps that show that a training goes on."""
 
 _RANK_LABEL = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 _SUMMARY_RANK = re.compile(r"^[ \t]*rank[ \t]*: (\d{1,7}) \(local_rank: \d{1,7}\)", re.MULTILINE)
@@ -149,9 +154,21 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
             numbers=tuple(numbers),
             labelled=label.by_launcher,
             local=label.local_rank,
+            trained_after=label == NO_LABEL and _train_after_unlabelled(labelled_lines),
         )
         for label, (lines, numbers) in parts.items()
         if any(lines)
+    )
+
+
+def _train_after_unlabelled(labelled_lines: Sequence[tuple[Label, str]]) -> bool:
+    """Return True if processes that a prefix names write of a training after the last line that has none."""
+    last = max(
+        (n for n, (x, line) in enumerate(labelled_lines) if x == NO_LABEL and line.strip()),
+        default=-1,
+    )
+    return is_training(
+        (line for _, line in islice(labelled_lines, last + 1, None)), MIN_STEPS_AFTER
     )
 
 

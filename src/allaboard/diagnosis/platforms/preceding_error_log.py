@@ -45,7 +45,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None
     if TRACEBACK_HEAD in exhibit.text or _STACK_HEAD in exhibit.text:
         return Testimony(reasons=reasons)  # of a traceback it is known whether it ended the process
-    final = final_report(unlabelled, errors)
+    final = None if exhibit.trained_after else final_report(unlabelled, errors)
     heard = () if final is None else (_heard(final, lines, exhibit),)
     return Testimony(reasons=reasons, heard=heard)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from allaboard.analysis.log_ends.post_traceback_output import training_over_line, trains_on_after
-from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages, strip_rank_label
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Severity, Testimony
+from allaboard.formats.dumps.cut_tracebacks import begun_traceback, cut_traceback
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 _SOURCE = "its wording from the source of XLA, in JAX 0.2 to 0.10 and TensorFlow 2.4 to 2.21"
@@ -21,6 +24,7 @@ MESSAGES = (
         "than it has GPUs; where each task sees only its own GPU: "
         "jax.distributed.initialize(local_device_ids=[0])",
         severity=Severity.WARNING,
+        explains=("LOG012",),
         sample="W xla/service/platform_util.cc:206] unable to create StreamExecutor for CUDA:6: CUDA error: "
         "Failed call to cuDeviceGet: CUDA_ERROR_INVALID_DEVICE: invalid device ordinal",
         source=_SOURCE,
@@ -35,6 +39,7 @@ MESSAGES = (
         "End them, or take other GPUs (CUDA_VISIBLE_DEVICES; Slurm: --gpus-per-task=1); to share one: "
         "nvidia-smi -c DEFAULT and XLA_PYTHON_CLIENT_PREALLOCATE=false",
         severity=Severity.WARNING,
+        explains=("LOG012",),
         sample="W xla/service/platform_util.cc:199] unable to create StreamExecutor for CUDA:0: failed "
         "initializing StreamExecutor for CUDA device ordinal 0: INTERNAL: failed call to "
         "cuDevicePrimaryCtxRetain: CUDA_ERROR_DEVICE_UNAVAILABLE: CUDA-capable device(s) is/are busy",
@@ -63,7 +68,8 @@ MIN_STEPS_AFTER = 2
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    if training_over_line(text) or TRACEBACK_HEAD in text:
+    failed = TRACEBACK_HEAD in text
+    if training_over_line(text) or (failed and not _breaks_off(text)):
         return None  # an exception tells the same
     heard = tuple(
         h
@@ -71,7 +77,16 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         if message.key in text and not trains_on_after(text, message.key, MIN_STEPS_AFTER)
         for h in find_known_messages(exhibit, (message,))[:1]
     )
+    if failed:
+        heard = tuple(msgspec.structs.replace(h, severity=Severity.ERROR) for h in heard)
     return Testimony(heard=heard) if heard else None
+
+
+def _breaks_off(text: str) -> bool:
+    """Return True if the text ends within a traceback, so that the exception is missing."""
+    lines = [*map(strip_rank_label, text.split("\n"))]
+    found = cut_traceback(lines)
+    return begun_traceback(lines) is not None if found is None else not found.message
 
 
 READER = LogReader(read=read_log)

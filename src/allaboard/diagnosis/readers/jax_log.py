@@ -90,7 +90,7 @@ MESSAGES = (
         key="failed to connect to all addresses",
         pattern=r"(?:WatchTasks|PollForError|Heartbeat|GetKeyValue|Barrier)\w* [^\n]{0,60}UNAVAILABLE: "
         r"failed to "
-        r"connect to all addresses; last error: [^\n]{0,40}?ipv[46](?::|%3A)"
+        r"connect to all addresses; last error: [^\n]{0,40}?\s?ipv[46](?::|%3A)"
         + _ADDRESS
         + r"(?P<why>[^\n(]{1,60})",
         rule="EXIT005",
@@ -102,6 +102,20 @@ MESSAGES = (
         sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: failed to "
         "connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote "
         "host: connect: Connection refused (111)",
+        source=_SERVICE,
+    ),
+    KnownMessage(
+        key="failed to connect to all addresses",
+        pattern=r"(?:WatchTasks|PollForError)\w* failed[^\n]{0,60}UNAVAILABLE: failed to connect to all "
+        r"addresses(?!; last error: [^\n]{0,40}?\s?ipv[46](?::|%3A))",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) answered no more",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill; from "
+        "here: nc -vz HOST PORT, the coordinator's address. If it never listened there, its log names "
+        "the address that it bound: JAX_COORDINATOR_BIND_ADDRESS=0.0.0.0 on process 0",
+        proves_not="that it ever answered, nor that it began there: it may have ended because of another",
+        awaits=True,
+        sample="WatchTasksAsync failed for task 3: UNAVAILABLE: failed to connect to all addresses",
         source=_SERVICE,
     ),
     KnownMessage(

@@ -161,7 +161,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     counted = [
         m
         for m in MESSAGES
-        if m.key not in SURVIVED or not trains_on_after(exhibit.text, m.key, MIN_TRAINING_LINES)
+        if m.key not in SURVIVED
+        or not (exhibit.trained_after or trains_on_after(exhibit.text, m.key, MIN_TRAINING_LINES))
     ]
     heard = find_known_messages(exhibit, counted)
     return Testimony(heard=heard) if heard else None

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.torch_messages import MESSAGES, WAITING_IN_BARRIER
@@ -24,11 +25,21 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"slurmstepd: |srun: |CANCELLED|TIME LIMIT|Terminated|Killed|KeyboardInterrupt|death signal"
 )
 """Lines of what ends a job that waits."""
+SURVIVED = ("cannot be retrieved",)
+"""Keys of messages of one try among several: they count only if no training goes on after them."""
+MIN_STEPS_AFTER = 2
+"""Lines about loss or steps that show that a training goes on."""
 _COUNT = re.compile(r"(\d+) of (\d+) members came to the end of init")
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = tuple(map(_with_surplus, find_known_messages(exhibit, (*MESSAGES, WAITING_IN_BARRIER))))
+    counted = [
+        m
+        for m in (*MESSAGES, WAITING_IN_BARRIER)
+        if m.key not in SURVIVED
+        or not (exhibit.trained_after or trains_on_after(exhibit.text, m.key, MIN_STEPS_AFTER))
+    ]
+    heard = tuple(map(_with_surplus, find_known_messages(exhibit, counted)))
     heard = (*heard, *_waiting_in_barrier(exhibit))
     heard = tuple(_with_loopback(h) for h in heard if h.certainty is not Certainty.UNKNOWN)
     return Testimony(heard=heard) if heard else None

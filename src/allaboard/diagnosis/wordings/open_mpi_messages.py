@@ -199,6 +199,37 @@ OPEN_MPI_MESSAGES = (
         "host:    node-a\n  Remote host:   node-b\nThis is usually caused by a firewall on the remote host.",
         source=_OPEN_MPI,
     ),
+    KnownMessage(
+        key="MPI communication peer process has unexpectedly disconnected",
+        pattern=r"MPI communication peer process has unexpectedly disconnected\..{0,900}?Local host: +"
+        r"(?P<here>\S{1,255}).{0,120}?Peer host: +(?P<peer>\S{1,255})",
+        rule="EXIT005",
+        says="a process on {peer} went away while a process on {here} was connected to it (Open MPI)",
+        fix="read what the ranks on {peer} wrote before (mpirun --tag-output names each line's rank); on "
+        "{peer}: dmesg -T | grep -iE 'kill|segfault|oom'",
+        proves_not="which rank on {peer}, nor that it began there: it may have ended because of another",
+        explains=("LOG012",),
+        sample="An MPI communication peer process has unexpectedly disconnected.  This\nusually indicates a "
+        "failure in the peer process (e.g., a crash or\notherwise exiting without calling MPI_FINALIZE "
+        "first).\n\n  Local host: node-a\n  Local PID:  7720\n  Peer host:  node-b\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="*** An error occurred in ",
+        pattern=r"\*\*\* An error occurred in (?P<call>[Mm][Pp][Ii]\w{1,40})"
+        r"(?:\s{1,4}[^\n]{0,60}\*\*\* reported by process \[\d+,(?P<rank>\d{1,7})\])?.{0,300}?"
+        r"\*\*\* (?P<kind>MPI_ERR_(?!TRUNCATE|OTHER|INTERN)\w{2,40}): (?P<why>[^\n]{1,120})",
+        rule="LOG013",
+        says="{call} failed, and Open MPI ended the job: {why} ({kind})",
+        fix="look at what the program gives to {call}: a rank, root, count or communicator that this job "
+        "does not have? mpirun -np N must be the size that the script reckons with; python -X faulthandler "
+        "shows the line",
+        explains=("EXIT003", "EXIT005", "LOG012"),
+        sample="[node-a:06084] *** An error occurred in MPI_Send\n[node-a:06084] *** reported by process "
+        "[1169620993,0]\n[node-a:06084] *** on communicator MPI_COMM_WORLD\n[node-a:06084] *** "
+        "MPI_ERR_RANK: invalid rank",
+        source=_OPEN_MPI,
+    ),
 )
 TRANSPORT_MESSAGES = (
     KnownMessage(
