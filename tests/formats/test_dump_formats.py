@@ -7,6 +7,7 @@ import json
 import pytest
 
 from allaboard.formats.dumps.faulthandler import MAX_THREADS, last_dumps
+from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.pyspy import parse_json_dumps, parse_text_dumps
 from allaboard.formats.dumps.rank_hints import (
     rank_from_command,
@@ -116,3 +117,17 @@ def test_ranks_in_values() -> None:
     assert rank_from_locals([("/h/t.py", "i", "1")]) == -1
     assert rank_from_locals([("/p/torch/multiprocessing/spawn.py", "i", "1")]) == 1
     assert rank_from_locals([("/h/t.py", "rank", "<Rank at 0x1>")]) == -1
+
+
+def test_the_dumps_of_ray_stack_with_the_oldest_py_spy() -> None:
+    text = (
+        "Stack dump for eve     20768  0.1  0.1 1751908 151888 pts/0  Sl   12:48   0:01 ray_worker\n"
+        "Thread 0x7F4AACDE7700 (active)\n\t _get_next_task_from_local_scheduler (ray/worker.py:988)\n\t "
+        "main_loop (ray/worker.py:1005)\n\t <module> (ray/workers/default_worker.py:105)\n\n"
+        "Stack dump for eve     20769  0.1  0.1 1751908 151760 pts/0  Sl   12:48   0:01 ray_PPO:train()\n"
+        "Thread 0x7FB6D283A700 (active)\n\t load (data.py:71)\n\t main_loop (ray/worker.py:1005)\n"
+    )
+    idle, busy = parse_text_dumps(text)
+    assert (idle.pid, idle.command, busy.pid) == (20768, "ray_worker", 20769)
+    assert process_role(idle.command, idle.frames) == "Ray's own process"
+    assert (busy.frames[0].file, busy.frames[0].line) == ("data.py", 71)

@@ -133,3 +133,67 @@ def test_a_traceback_that_lost_its_line_ends_names_a_file(tmp_path: Path) -> Non
     (finding,) = diagnose(tmp_path, text)
     assert '"' not in finding.summary
     assert not [e for e in finding.evidence if '"' in e.origin]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Aug 18 03:19:11 node7 kernel: Killed process 7748 (python) total-vm:12907828kB, anon-rss:1kB",
+        "[12345.678] Killed process 7748 (python), UID 1000, total-vm:12907828kB, anon-rss:1kB",
+        "[12345.678] Memory cgroup out of memory: Killed process 7748, UID 1000, (python) total-vm:1kB",
+    ],
+)
+def test_a_line_of_an_older_kernel_alone_tells_that_memory_ran_out(
+    tmp_path: Path, line: str
+) -> None:
+    (finding,) = diagnose(tmp_path, line + "\n")
+    assert finding.rule == "RES001" and "killed process 7748 (python)" in finding.summary
+
+
+def test_a_process_that_a_person_killed_lacked_no_memory(tmp_path: Path) -> None:
+    assert not diagnose(tmp_path, "watchdog: Killed process 7748 (python) by request of eve\n")
+
+
+def test_what_a_login_script_printed_is_no_name_of_a_host(tmp_path: Path) -> None:
+    text = (
+        "10.1.0.4: [W socket.cpp:601] [c10d] The IPv6 network addresses of ({0}, 29500) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).\n"
+    )
+    (finding,) = diagnose(tmp_path, text.format("/root/cuda.bashrc"))
+    assert finding.rule == "NET001" and "which is no name of a host" in finding.summary
+    assert "hostname -I" in finding.fix
+    (finding,) = diagnose(tmp_path, text.format("node-7.lab"))
+    assert "the name node-7.lab of the meeting place" in finding.summary
+
+
+def test_a_host_whose_name_was_taken_out_is_told_as_it_stands(tmp_path: Path) -> None:
+    text = (
+        "srun: error: Task launch for StepId=1254.4 failed on node [NODENAME]: Unable to layout tasks on "
+        "given cpus\nsrun: error: Application launch failed: Unable to layout tasks on given cpus\n"
+    )
+    (finding,) = diagnose(tmp_path, text)
+    assert finding.rule == "JOIN001" and "on [NODENAME]" in finding.summary
+
+
+def test_lines_that_a_terminal_filled_with_spaces_are_joined(tmp_path: Path) -> None:
+    lines = [
+        "INFO:tune:Saving checkpoint. Retrieving full model state dict...",
+        "INFO:tune:Getting full model state dict took 109.51 secs",
+        "INFO:tune:Retrieving optimizer state dict...",
+        "[rank4]:[E430 05:09:48.828088908 ProcessGroupNCCL.cpp:632] [Rank 4] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=9387, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+        "Timeout(ms)=600000) ran for 600005 milliseconds before timing out.",
+    ]
+    width = 150
+    rows = [line[n : n + width] for line in lines for n in range(0, len(line), width)]
+    (finding,) = diagnose(tmp_path, "".join(f"{row:{width}}\n" for row in rows))
+    assert finding.rule == "LOG001" and "600000 ms in ALLREDUCE" in finding.summary
+
+
+def test_memory_of_a_mac_is_told_with_its_own_limit(tmp_path: Path) -> None:
+    said = (
+        "RuntimeError: MPS backend out of memory (MPS allocated: 11.14 GB, other allocations: 6.65 GB, max "
+        "allowed: 18.13 GB). Tried to allocate 375.40 MB on private pool.\n"
+    )
+    (finding,) = diagnose(tmp_path, HEAD + FRAME.format(n=9, name="main") + said)
+    assert finding.rule == "RES001" and "PYTORCH_MPS_HIGH_WATERMARK_RATIO" in finding.fix

@@ -35,6 +35,11 @@ from allaboard.facts import Claim, Evidence, Gpu, GpuProcess, JobView, Member, S
 from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
 
 _HOST_FIX = "give the job more memory, or use smaller batches and fewer DataLoader workers"
+_MPS_FIX = (
+    "use smaller batches, activation checkpointing, and fewer processes on this machine: on a Mac all "
+    "programs share one memory; PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts PyTorch's limit, at the risk of "
+    "swapping"
+)
 _LESS = "use smaller batches on each rank, activation checkpointing, or sharding (FSDP)"
 _GPU_FIX = (
     f"{_LESS}; nvidia-smi on that host shows whether another process or rank is on the same GPU"
@@ -101,7 +106,7 @@ def check(view: JobView) -> Iterator[Claim]:
             + (f" and {was} killed by the kernel" if killed else ""),
             who=tuple(m.who for m in together) if several else (who,),
             evidence=tuple(evidence),
-            fix=_gpu_fix(member, holders, report) if _is_gpu_error(member) else _HOST_FIX,
+            fix=_gpu_fix(member, holders, report) if _is_gpu_error(member) else _host_fix(member),
             since=member.raised.raised_at
             if member.raised is not None
             else member.exit.ended_at
@@ -168,6 +173,11 @@ def _gpu_fix(
         return fix
     is_xla = member.raised is not None and member.raised.type.endswith(_XLA_ERRORS)
     return _XLA_FIX if is_xla else _GPU_FIX
+
+
+def _host_fix(member: Member) -> str:
+    is_apple = member.raised is not None and "MPS backend" in member.raised.message
+    return _MPS_FIX if is_apple else _HOST_FIX
 
 
 def _is_gpu_error(member: Member) -> bool:

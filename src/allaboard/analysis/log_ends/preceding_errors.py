@@ -192,8 +192,8 @@ def preceding_errors(lines: Sequence[str]) -> tuple[PrecedingError, ...]:
             reported.append(PrecedingError(number, message, passes_on and not is_stated, is_stated))
         elif is_at_work([text]) and not _FAILS.search(text):
             reported.clear()
-    own = [e for e in reported if not introduces_paste(lines, e.number)]
-    return tuple(_with_printed_log(lines, own))
+    of_log = [e for e in reported if not introduces_paste(lines, e.number)]
+    return tuple(_with_printed_log(lines, of_log))
 
 
 def _with_printed_log(
@@ -226,22 +226,24 @@ def final_report(lines: Sequence[str], errors: Sequence[PrecedingError]) -> Prec
     words of a program that has done its work."""
     if not errors or work_over_line("\n".join(lines)):
         return None
-    last = errors[-1].number
-    if len(lines) - 1 - last > MAX_HELP_LINES or any(map(_shows_progress, lines[last + 1 :])):
+    last_number = errors[-1].number
+    if len(lines) - 1 - last_number > MAX_HELP_LINES or any(
+        map(_shows_progress, lines[last_number + 1 :])
+    ):
         return None
-    first, loose_lines = last, 0
+    first_number, loose_lines = last_number, 0
     numbers = {e.number for e in errors}
-    for number in range(last, errors[0].number - 1, -1):
+    for number in range(last_number, errors[0].number - 1, -1):
         if number in numbers:
-            first, loose_lines = number, 0
+            first_number, loose_lines = number, 0
         elif _shows_progress(lines[number]):
             loose_lines += 1
             if loose_lines > MAX_LOOSE_LINES:
                 break
-    if is_over(lines, first):
+    if is_over(lines, first_number):
         return None
-    block = [e for e in errors if e.number >= first]
-    own = [
+    block = [e for e in errors if e.number >= first_number]
+    own_errors = [
         e
         for e in block
         if e.is_stated
@@ -250,13 +252,15 @@ def final_report(lines: Sequence[str], errors: Sequence[PrecedingError]) -> Prec
             and (not e.is_consequence or _ENDED.search(lines[e.number]))
         )
     ]
-    attempts = [e for e in own if _ATTEMPT.search(e.message) and not error_message(lines[e.number])]
-    if len(attempts) == len(own) < 2:
+    attempts = [
+        e for e in own_errors if _ATTEMPT.search(e.message) and not error_message(lines[e.number])
+    ]
+    if len(attempts) == len(own_errors) < 2:
         return None  # peers that end before others leave such words, and a try may be followed by another
     # What one process says of its own failure tells more than what another reports of its end.
-    reasons = [e for e in own if not _ENDED.search(lines[e.number])]
+    reasons = [e for e in own_errors if not _ENDED.search(lines[e.number])]
     severe = [e for e in reasons if not _is_plain_warning(lines[e.number])]
-    return next(iter([e for e in block if e.is_stated] or severe or reasons or own))
+    return next(iter([e for e in block if e.is_stated] or severe or reasons or own_errors))
 
 
 def _is_plain_warning(line: str) -> bool:

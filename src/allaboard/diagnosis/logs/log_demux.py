@@ -163,12 +163,12 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
 
 def _train_after_unlabelled(labelled_lines: Sequence[tuple[Label, str]]) -> bool:
     """Return True if processes that a prefix names write of a training after the last line that has none."""
-    last = max(
+    last_unlabelled = max(
         (n for n, (x, line) in enumerate(labelled_lines) if x == NO_LABEL and line.strip()),
         default=-1,
     )
     return is_training(
-        (line for _, line in islice(labelled_lines, last + 1, None)), MIN_STEPS_AFTER
+        (line for _, line in islice(labelled_lines, last_unlabelled + 1, None)), MIN_STEPS_AFTER
     )
 
 

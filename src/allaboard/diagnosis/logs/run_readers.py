@@ -38,7 +38,6 @@ from allaboard.facts import (
     LoggedReason,
     Overdue,
     Recorded,
-    Severity,
     Testimony,
     Who,
 )
@@ -191,7 +190,7 @@ def _read_exhibit(
 def _says_anything(readings: Iterable[PartReading]) -> bool:
     """Return True if a reader found a message or an exception, and not only what it ends with."""
     return any(
-        any(h.severity is not Severity.WARNING or h.rule != UNEXPLAINED_END for h in t.heard)
+        any(h.rule != UNEXPLAINED_END for h in t.heard)
         or any(g.raised is not None for g in t.glimpses)
         for reading in readings
         for t in reading.testimony

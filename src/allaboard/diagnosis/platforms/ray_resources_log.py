@@ -105,16 +105,16 @@ def _vllm_wait(exhibit: Exhibit) -> Iterator[Heard]:
     match = _WAIT.search(text, begin) if begin >= 0 else None
     if match is None or not all(map(_MORE.match, text[match.end() :].split("\n")[1:])):
         return
-    many = sum(float(m["count"]) for m in _GPUS.finditer(match["specs"]))
+    gpu_count = sum(float(m["count"]) for m in _GPUS.finditer(match["specs"]))
     nodes = sorted({m["node"] for m in _NODE.finditer(match["specs"])})
     is_bound = len(nodes) == 1
+    bound_text = f", one of them on {nodes[0]}," if is_bound else ""
     number = text.count("\n", 0, match.start())
     line = text.split("\n")[number].strip()
     yield Heard(
         rule="JOIN001",
-        says=f"Ray has had no room for {many:g} GPUs{f', one of them on {nodes[0]},' if is_bound else ''} "
-        f"for {match['seconds']} s when the log ends: the cluster has fewer, others hold them, or a node "
-        "has not joined",
+        says=f"Ray has had no room for {gpu_count:g} GPUs{bound_text} for {match['seconds']} s when the log "
+        "ends: the cluster has fewer, others hold them, or a node has not joined",
         speakers=(Speaker(exhibit.rank, line[:300], exhibit.place_of_line(number), exhibit.pid),),
         fix=_FIX
         + (

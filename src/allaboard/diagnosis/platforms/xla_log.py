@@ -85,8 +85,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 def _breaks_off(text: str) -> bool:
     """Return True if the text ends within a traceback, so that the exception is missing."""
     lines = [*map(strip_rank_label, text.split("\n"))]
-    found = cut_traceback(lines)
-    return begun_traceback(lines) is not None if found is None else not found.message
+    traceback = cut_traceback(lines)
+    return begun_traceback(lines) is not None if traceback is None else not traceback.message
 
 
 READER = LogReader(read=read_log)

@@ -15,16 +15,35 @@ from allaboard.diagnosis.wordings.kernel_assertions import (
 from allaboard.facts import Exhibit, Testimony
 
 _GPU = "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid"
-MESSAGES = (
-    KnownMessage(
+
+
+def _killed(before: str, after: str, sample: str) -> KnownMessage:
+    """Return one wording of the kernel's that it ended a process, by what stands around it."""
+    return KnownMessage(
         key="Killed process",
-        pattern=r"[Oo]ut of memory: Killed process (?P<pid>\d+) \((?P<name>[^)\n]{1,64})\)",
+        pattern=before
+        + r"Killed process (?P<pid>\d+)(?:, UID \d+,)? \((?P<name>[^)\n]{1,64})\)"
+        + after,
         rule="RES001",
         says="the kernel killed process {pid} ({name}) for lack of memory",
         fix="give the job more memory, or smaller batches and fewer DataLoader workers",
         proves_not="that it is a rank of this job: the kernel's log is that of the whole host",
-        sample="Jan  2 03:04:05 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:123456kB",
-        source="its wording from the source of Linux (mm/oom_kill.c), not recorded",
+        sample=sample,
+        source="its wording from the source of Linux 2.6 to 6.12 (mm/oom_kill.c), not recorded",
+    )
+
+
+MESSAGES = (
+    _killed(
+        r"[Oo]ut of memory: ",
+        "",
+        "Jan  2 03:04:05 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:123456kB",
+    ),
+    # Up to Linux 4 the reason is in the line before: "Out of memory: Kill process 4242 (python) score 9".
+    _killed(
+        r"(?<!memory: )",
+        r",? (?:UID \d+, )?total-vm:",
+        "Aug 18 03:19:11 node7 kernel: Killed process 4242 (python) total-vm:12907828kB, anon-rss:11500204kB",
     ),
     KnownMessage(
         key="GPU is lost",

@@ -174,7 +174,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Task launch for",
-        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
+        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>\[?[\w.-]+\]?): "
         r"(?P<why>Unable to layout tasks[^\n]{0,80}|Plugin initialization failed)",
         rule="JOIN001",
         says="Slurm could not start the tasks on {host}: {why}",
@@ -188,7 +188,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Task launch for",
-        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
+        pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>\[?[\w.-]+\]?): "
         r"(?P<why>(?!Unable to layout|Plugin init)[^\n]{1,120})",
         rule="JOIN001",
         says="Slurm could not start the tasks on {host}: {why}",

@@ -188,13 +188,27 @@ MESSAGES = (
     ),
     KnownMessage(
         key="cannot be retrieved",
-        pattern=r"The IPv[46] network addresses of \((?P<host>[^,)]+), (?P<port>\d+)\) cannot be "
+        pattern=r"The IPv[46] network addresses of \((?P<host>[^,)/\s]+), (?P<port>\d+)\) cannot be "
         r"retrieved",
         rule="NET001",
         says="the name {host} of the meeting place does not resolve",
         fix="getent hosts {host}   # on this host; then correct MASTER_ADDR, the name service or /etc/hosts",
         sample="[W1121 12:29:11.541042612 socket.cpp:752] [c10d] The IPv4 network addresses of "
         "(no-such-host, 39499) cannot be retrieved (gai error: -2 - Name or service not known).",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    KnownMessage(
+        key="cannot be retrieved",
+        pattern=r"The IPv[46] network addresses of \((?P<what>[^,)\n]*[/\s][^,)\n]*), \d+\) cannot be "
+        r"retrieved",
+        rule="NET001",
+        says="the meeting place is {what}, which is no name of a host: mostly what a login script prints "
+        "there (DeepSpeed asks the first host by ssh for its address), or an argument that slipped",
+        fix="ssh FIRST_HOST hostname -I   # it must print addresses alone: let ~/.bashrc print nothing "
+        "where no terminal is ([[ $- == *i* ]] || return); or give it: deepspeed --master_addr=ADDRESS, "
+        "else MASTER_ADDR",
+        sample="[W socket.cpp:601] [c10d] The IPv6 network addresses of (/root/env.bashrc, 29500) cannot be "
+        "retrieved (gai error: -2 - Name or service not known).",
         source="its wording from the source of PyTorch 2.13.0",
     ),
     KnownMessage(

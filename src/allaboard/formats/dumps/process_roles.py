@@ -44,6 +44,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("multiprocessing/process.py", "join", WAITING_PARENT),
     ("deepspeed/launcher/(runner|launch).py", ".*", _DEEPSPEED),
     ("horovod/runner/(launch|gloo_run|mpi_run).py", ".*", _HOROVOD),
+    ("ray/worker.py", "_get_next_task_from_local_scheduler", _RAY),
     (r"ray/dashboard/.*|ray/_private/(log_)?monitor.py", ".*", _RAY),
     (r"ray/train/(v2/api/data_parallel_trainer|base_trainer).py", "fit", "Ray Train's driver"),
     (r"ray/tune/tuner.py", "fit", "Ray Tune's driver"),

@@ -19,6 +19,8 @@ from allaboard.formats.dumps.stack_frames import parse_pyspy
 MAX_PROCESSES = 4096
 """Processes that are read of one file."""
 _PROCESS = re.compile(r"^Process (\d{1,9}): ?(.*)$", re.MULTILINE)
+_RAY_HEAD = re.compile(r"^Stack dump for \S{1,64} +(\d{1,9})(?: +\S{1,64}){8} +(.*)$", re.MULTILINE)
+"""Before each dump of `ray stack`: the line of `ps aux`. With py-spy 0.1 it alone names the process."""
 _BODY = re.compile(r"^(?:Python v\d|Thread \w+ \()", re.MULTILINE)
 _PARENT = re.compile(r"^Parent Process (\d{1,9}):", re.MULTILINE)
 _THREAD = re.compile(r'^Thread (\w+) \([^)\n]*\)(?:: "([^"\n]*)")?', re.MULTILINE)
@@ -26,7 +28,7 @@ _THREAD_HEAD = re.compile(
     r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,9}) \((?:idle|active)(?:\+gil)?\)(?:: "([^"\n]*)")?$',
     re.MULTILINE,
 )
-_FRAME = re.compile(r"    (\S.{0,300}?) \((.{1,500}?):(\d{1,9})\)$")
+_FRAME = re.compile(r"(?: {4}|\t ?)(\S.{0,300}?) \((.{1,500}?):(\d{1,9})\)$")
 """Matches a Python frame: one of native code (``--native``) has no line, or is in a file of another language.
 """
 _FIRST_LIST, _NEXT_LIST = re.compile(r"^[ \t]*\[", re.MULTILINE), re.compile(r"\s*\[")
@@ -64,6 +66,7 @@ class ProcessDump(NamedTuple):
 def parse_text_dumps(text: str) -> list[ProcessDump]:
     """Return every process of a text dump, in order; [] if it is no such dump."""
     heads = list(_PROCESS.finditer(text))[:MAX_PROCESSES]
+    heads = heads or list(_RAY_HEAD.finditer(text))[:MAX_PROCESSES]
     if not heads:
         return _headless_dump(text)
     if "\nThread " not in text:

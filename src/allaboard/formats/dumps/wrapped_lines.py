@@ -15,6 +15,8 @@ MIN_BROKEN_LINES = 4
 """Lines of the full width whose next line goes on in the middle of a word."""
 MIN_FULL_LINES = 3
 """Lines of the full width, all of which go on in the next one, of a short text."""
+_PADDING = "  "
+"""At the end of a line that a terminal filled up to its width."""
 MAX_LINES = 20_000
 """Lines of a text that somebody copied from a terminal."""
 MAX_PIECES = 40
@@ -42,7 +44,8 @@ def join_wrapped_lines(text: str) -> JoinedLines | None:
     numbers: list[int] = []
     pieces = 0
     for number, (previous, line) in enumerate(pairwise(["", *lines]), 1):
-        is_piece = len(previous) == width and bool(line) and pieces < MAX_PIECES
+        is_full = len(previous) == width and not previous.endswith(_PADDING)
+        is_piece = is_full and bool(line) and pieces < MAX_PIECES
         pieces = pieces + 1 if is_piece else 0
         if is_piece and joined:
             joined[-1] += line
@@ -64,7 +67,11 @@ def _terminal_width(lines: list[str]) -> int:
     ]
     if width < MIN_WIDTH or not broken:
         return 0
-    if len(broken) >= MIN_BROKEN_LINES and 2 * len(broken) >= lengths[width]:
+    padded = sum(1 for line in lines if len(line) == width and line.endswith(_PADDING))
+    if len(broken) >= MIN_BROKEN_LINES and 2 * len(broken) >= lengths[width] - padded:
+        return width
+    # Some terminals fill shorter lines with spaces: then all lines have their width.
+    if padded >= MIN_FULL_LINES:
         return width
     # Three lines of exactly the full width, none of which ends a sentence, are no accident either.
     go_on = all(
