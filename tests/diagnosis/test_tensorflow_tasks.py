@@ -191,3 +191,15 @@ def test_a_worker_at_its_end_has_no_stack_and_is_not_late() -> None:
     member = msgspec.structs.replace(ending.member, stack=None, cpu=0.2)
     answer = diagnosed(step, msgspec.structs.replace(ending, member=member))
     assert not any(f.rule == "JOIN002" for f in answer.findings)
+
+
+@pytest.mark.parametrize(("framework", "is_known"), [("tensorflow", True), ("", False)])
+def test_a_worker_that_runs_no_python_any_more_is_named(framework: str, is_known: bool) -> None:
+    two = {"worker": ["h:2", "h:3"]}
+    step = task("worker:0", Frame(f"{TF}/eager/execute.py", 53, "quick_execute"), cluster=two)
+    ending = task("worker:1", cluster=two, listens=False)
+    member = msgspec.structs.replace(ending.member, stack=None, framework=framework)
+    unread = msgspec.structs.replace(ending, member=member, why="py-spy: no Python frames")
+    answer = diagnosed(step, unread)
+    named = "worker 1 has no Python code left to run, and worker 0 waits at train.py:9 in main"
+    assert (named in answer.conclusion) is is_known

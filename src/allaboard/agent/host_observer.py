@@ -43,6 +43,7 @@ class HostObserver:
             wrapped=options.wrapped,
             was_oom_killed=lambda worker: workers().was_oom_killed(worker),
             printed_loss=lambda worker: workers().printed_loss(worker),
+            count_redraws=lambda worker: workers().count_redraws(worker),
             only_crash=lambda worker: workers().only_crash(worker),
             beside=options.joined.task_beside_cluster if options.joined is not None else "",
         )

@@ -46,6 +46,9 @@ class WorkerLogs(Protocol):
     def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         """Return the last line of a worker that has ended, by the signal of a crash or in another way."""
 
+    def count_redraws(self, index: int) -> int:
+        """Return how often a worker has drawn a progress bar anew."""
+
     def only_crash(self, index: int) -> str:
         """Return the one report of a crash in a worker's log; "" for none, and for several."""
 
@@ -320,6 +323,10 @@ class WorkerProcesses:
     def printed_loss(self, worker: int) -> PrintedLoss | None:
         """Return the losses that a worker prints, if the last of them are not finite."""
         return self._output.printed_loss(worker)
+
+    def count_redraws(self, worker: int) -> int:
+        """Return how often a worker has drawn a progress bar anew."""
+        return self._output.count_redraws(worker)
 
     def only_crash(self, worker: int) -> str:
         """Return the one report of a crash in a worker's log; "" for none, and for several."""

@@ -59,9 +59,9 @@ class ProcessRecord:
         "_interval_made", "_last_op", "_picture_made", "_who_made", "alike", "box",
         "candidate", "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted",
         "looks", "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at",
-        "printed_loss", "rank", "recorded", "rss_nbytes", "sleeps", "stack_samples", "started", "started_at",
-        "state", "state_since", "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered",
-        "unreadable", "worker", "wraps", "wraps_python",
+        "printed_loss", "rank", "recorded", "redrawn_at", "redraws", "rss_nbytes", "sleeps", "stack_samples",
+        "started", "started_at", "state", "state_since", "step_times", "task", "time_shares", "traces",
+        "traffic_rates", "unanswered", "unreadable", "worker", "wraps", "wraps_python",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +113,8 @@ class ProcessRecord:
         self.unanswered: tuple[Silence, ...] = ()
         self.unreadable = ""
         self.printed_loss: PrintedLoss | None = None
+        self.redraws = 0
+        self.redrawn_at = 0.0
 
     def add_sample(self, event: ProcessSampled, box: BoxReading | None = None) -> bool:
         """Take in one sample, with ``box`` in place of its own if given. Return True if the process did
@@ -165,6 +167,9 @@ class ProcessRecord:
         self.unanswered = event.unanswered
         self.unreadable = event.box_error
         self.printed_loss = event.printed_loss
+        if event.redraws > self.redraws:
+            self.redrawn_at = event.sampled_at
+        self.redraws = event.redraws
         if event.rank >= 0:
             self.rank = event.rank
         if event.extra_task and self.extra_task is None:
@@ -313,6 +318,7 @@ class ProcessRecord:
             loops=box.loops,
             loss=box.loss,
             printed_loss=self.printed_loss,
+            redrawn_at=self.redrawn_at,
             last_loss=box.last_loss,
             loss_course=self.loss_blocks.course if self.loss_blocks is not None else None,
             memory=box.memory,

@@ -214,6 +214,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its last losses, if they are not finite."""
     printed_loss: PrintedLoss | None = None
     """The losses that it prints, if the last of them are not finite."""
+    redrawn_at: float = 0.0
+    """When it last drew a progress bar anew (s); 0 if it did not, or its output is not read."""
     last_loss: float | None = None
     """Its last finite loss; None if none was seen."""
     loss_course: LossCourse | None = None

@@ -71,6 +71,8 @@ class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
     """Its task if that is none of the cluster ("evaluator:0")."""
     rss_nbytes: Whole = 0
     """Its resident memory; 0 if that is not known."""
+    redraws: Whole = 0
+    """How often it has drawn a progress bar anew so far, if its output is read by us."""
     printed_loss: PrintedLoss | None = None
     """The losses that it prints, if the last of them are not finite."""
 

@@ -15,10 +15,11 @@ If the worker is there on purpose (an upload by rank 0), this is a pause, not a 
 the others a timeout that is long enough.
 
 Some waits have the status "waiting" for a minute before they become this finding: a checkpoint or an
-evaluation that is recognised as such, and the wait for an answer from another process (a reward model over
-HTTP, actors, an RPC). An exception is a worker one of whose child processes is stopped, or was killed since
-the last step: a `Pool` then starts another process, and the answer never arrives. If the main thread waits
-while another thread of the same process computes, the finding also follows after a minute.
+evaluation that is recognised as such, a pause in which the worker moves a progress bar, and the wait for an
+answer from another process (a reward model over HTTP, actors, an RPC). An exception is a worker one of whose
+child processes is stopped, or was killed since the last step: a `Pool` then starts another process, and the
+answer never arrives. If the main thread waits while another thread of the same process computes, the finding
+also follows after a minute.
 """
 
 from __future__ import annotations
@@ -312,6 +313,10 @@ RULE = Rule(
             "at train.py:33 in retry; all 2 threads of its pool wait for results that only this pool could "
             "work out; the others wait for it",
         ),
+        "a worker is asleep, and its progress bar has stood still for three seconds": (
+            example_awaited(sample_member(1, stack=sample_stack(_SLEEP, USER), redrawn_at=97.0)),
+            "worker 1 is asleep at train.py:33 in retry; the others wait for it",
+        ),
         "a worker has waited for more than a minute for a thread that computes a little": (
             example_awaited(
                 sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08), progress_at=30.0
@@ -363,6 +368,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a worker is asleep between two states of its progress bar": example_awaited(
+            sample_member(1, stack=sample_stack(_SLEEP, USER), redrawn_at=99.5)
+        ),
         "a process of a worker's pool is at work": example_awaited(
             sample_member(1, stack=msgspec.structs.replace(_POOL, idle_pool=0))
         ),

@@ -22,7 +22,7 @@ call without communication would not block, so this finding is likely there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,6 +33,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     find_mismatches,
     mismatch_claim,
 )
+from allaboard.analysis.collectives.left_loop import left_loop_evidence
 from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, JobView, Loop, Member, Signature
@@ -60,9 +61,8 @@ def check(view: JobView) -> Iterator[Claim]:
         if NEW_GROUP in (outlier_call.op, expected_call.op):
             continue  # new_group blocks no rank by itself; HANG016 reports it
         outliers = {m.event_key for m in mismatch.outliers}
-        batch_counts = compare_batch_counts(
-            mismatch.outliers, [m for m, _ in mismatch.calls if m.event_key not in outliers]
-        )
+        others = [m for m, _ in mismatch.calls if m.event_key not in outliers]
+        batch_counts = compare_batch_counts(mismatch.outliers, others)
         more = ""
         if batch_counts is not None:
             fewer_batches, usual_batches = batch_counts
@@ -86,7 +86,22 @@ def check(view: JobView) -> Iterator[Claim]:
         )
         if is_jitted(mismatch.group):
             claim = msgspec.structs.replace(claim, certainty=Certainty.LIKELY, corrupts=False)
+        if _stand_at(mismatch.outliers, outlier_call) and _stand_at(others, expected_call):
+            loops = left_loop_evidence(mismatch.outliers, others)
+            claim = msgspec.structs.replace(claim, evidence=(*claim.evidence, *loops))
         yield claim
+
+
+def _stand_at(members: Sequence[Member], call: Signature) -> bool:
+    """Return True if the stacks of all these members were sampled at the line of this call."""
+    site = call.site
+    lines = {
+        (m.stack.user.file, m.stack.user.line)
+        if m.stack is not None and m.stack.user is not None
+        else None
+        for m in members
+    }
+    return site is not None and lines == {(site.file, site.line)}
 
 
 def _advice(*calls: Signature) -> str:

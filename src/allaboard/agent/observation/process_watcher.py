@@ -52,7 +52,8 @@ class ProcessWatcher:
 
     ``folder`` holds the black boxes, ``written_folders`` are folders that the job writes to. ``wrapped``: the
     worker is another launcher. ``was_oom_killed`` returns True if the kernel has killed a process below a
-    worker because memory ran out. ``only_crash`` returns the one report of a crash in a worker's log.
+    worker because memory ran out. ``only_crash`` returns the one report of a crash in a worker's log,
+    ``count_redraws`` how often it has drawn a progress bar anew.
     ``beside`` is the worker's task if that is outside of the cluster, else "".
     """
 
@@ -66,6 +67,7 @@ class ProcessWatcher:
         beside: str = "",
         printed_loss: Callable[[int], PrintedLoss | None] = lambda _: None,
         only_crash: Callable[[int], str] = lambda _: "",
+        count_redraws: Callable[[int], int] = lambda _: 0,
     ) -> None:
         self.folder = folder
         self.exit_watcher = ExitWatcher()
@@ -74,6 +76,7 @@ class ProcessWatcher:
         self._beside = beside
         self._printed_loss = printed_loss
         self._only_crash = only_crash
+        self._count_redraws = count_redraws
         self.ready = False
         """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's
         child."""
@@ -253,6 +256,7 @@ class ProcessWatcher:
             extra_task=self._beside if pid in self.workers else "",
             rss_nbytes=rss_nbytes,
             printed_loss=self._printed_loss(worker) if pid in self.workers else None,
+            redraws=self._count_redraws(worker) if pid in self.workers else 0,
         )
 
     def _read_box(self, pid: int, box: OpenBox) -> BoxReading | None:

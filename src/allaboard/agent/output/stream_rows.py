@@ -35,6 +35,8 @@ class StreamRows:
         self._plain_lines = 0
         self._unfinished_sequence = b""
         self._was_rewritten = False
+        self.redraws = 0
+        """How often a row was written anew with another text: the states of a progress bar."""
 
     @property
     def live_rows(self) -> tuple[bytes, ...]:
@@ -83,6 +85,7 @@ class StreamRows:
     def _feed_plain(self, data: bytes) -> list[bytes]:
         """Do the same for bytes without any movement: the usual case, and tens of megabytes a second."""
         if self._replaces and data and not data.startswith(b"\n"):
+            self._count_redraw(self._rows[0], data)
             self._rows[0], self._replaces = b"", False
         whole, newline, partial = (self._rows[0] + data).rpartition(b"\n")
         # There is no CR in it, so that only LF ends a line here.
@@ -98,10 +101,15 @@ class StreamRows:
     def _write(self, text: bytes) -> None:
         if not text:
             return
+        if self._replaces:
+            self._count_redraw(self._rows[self._cursor], text)
         row = b"" if self._replaces else self._rows[self._cursor]
         self._replaces = False
         # A bar is short: what is longer than this in one row is no bar, and its end is what is looked at.
         self._rows[self._cursor] = (row + text)[-MAX_PIECE_BYTES:]
+
+    def _count_redraw(self, row: bytes, text: bytes) -> None:
+        self.redraws += bool(row.strip()) and text.strip() not in (b"", row.strip())
 
     def _next_row(self) -> list[bytes]:
         self._cursor += 1

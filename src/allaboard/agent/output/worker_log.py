@@ -120,6 +120,10 @@ class WorkerLog:
             self._losses.add_live_row(stream.live_rows[-1])
         return self._losses.not_finite
 
+    def count_redraws(self) -> int:
+        """Return how often the worker has drawn a progress bar anew."""
+        return sum(stream.redraws for stream in self._streams.values())
+
     def _write_to_file(self, fd: int, text: bytes, is_end: bool) -> None:
         """Append whole lines to the file: two streams share it, and cut elsewhere their lines would mix."""
         if self._strips_colours and b"\x1b" in text:

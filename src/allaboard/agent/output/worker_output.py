@@ -99,6 +99,10 @@ class WorkerOutput:
         """Return the losses that a worker prints, if the last of them are not finite."""
         return self.logs[index].printed_loss()
 
+    def count_redraws(self, index: int) -> int:
+        """Return how often a worker has drawn a progress bar anew."""
+        return self.logs[index].count_redraws()
+
     def read_last_line(self, index: int, has_crashed: bool = False) -> str:
         """Return the last line of a worker that has ended, including what it left in its pipes;
         ``has_crashed``: see `WorkerLog.last_words`.

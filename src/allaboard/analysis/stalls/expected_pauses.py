@@ -26,6 +26,9 @@ MAX_PAUSE_S = 60.0
 """Seconds that a member may be idle in a checkpoint, an evaluation or a request before its pause counts as a
 stall. Such a pause may show no CPU and no I/O of its own: another process uploads, the file system is slow, a
 reward model or a simulator computes the answer."""
+REDRAWN_S = 2.0
+"""Seconds after which a progress bar that was not drawn anew stands still: the usual ones move ten times a
+second."""
 PAUSED_CORES = 0.03
 """Cores from which a pausing member counts as computing; on a full host it gets only hundredths."""
 _ACTIVITY_TEXT = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
@@ -49,7 +52,8 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
         candidates = (
             m
             for m in at_generators
-            if not m.is_stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
+            if not m.is_stopped
+            and (awaits_outside_answer(m) or evaluates_by_name(m) or draws_progress(view, m))
         )
         sampled = tuple(
             m for m in candidates if m.stack is not None and m.stack.samples >= MIN_STILL_SAMPLES
@@ -63,9 +67,17 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
 def is_in_short_pause(view: JobView, member: Member) -> bool:
     """Return True while a pause is so short that the member's place in the code proves nothing yet."""
     pausing = bool(member.spent.now) or awaits_outside_answer(member) or evaluates_by_name(member)
+    pausing = pausing or draws_progress(view, member)
     # Of a member without a black box its stack alone shows that a checkpoint calls its own code.
     pausing = pausing or (not member.probed and is_inside(member.stack, Spot.CHECKPOINT))
     return pausing and view.now - stalled_since(view) < MAX_PAUSE_S
+
+
+def draws_progress(view: JobView, member: Member) -> bool:
+    """Return True if the member has just drawn a progress bar anew: whatever samples of its stack show, it is
+    at work, or shows for whom it waits. A member that waits for its peers does not hold them up."""
+    is_drawn = member.redrawn_at > 0 and view.now - member.redrawn_at < REDRAWN_S
+    return is_drawn and not member_waits_for_peers(member)
 
 
 def is_pause_progressing(view: JobView) -> bool:
@@ -130,6 +142,8 @@ def pause_line(view: JobView) -> str:
     activity = "reads a checkpoint" if is_reading else _ACTIVITY_TEXT.get(example.spent.now, "")
     end = example.stack.awaited_end if example.stack is not None else ""
     outside_text = f"waits for {end}" if end else _OUTSIDE_ANSWER_TEXT
+    if not activity and draws_progress(view, example):
+        activity = "moves its progress bar"
     activity = activity or (
         outside_text if awaits_outside_answer(example) else _ACTIVITY_TEXT["evaluation"]
     )

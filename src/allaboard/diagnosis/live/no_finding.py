@@ -24,6 +24,8 @@ from allaboard.facts import Address, Member, Present
 
 NO_FINDING = "no finding: "
 """Beginning of a last word that knows nobody whom the others wait for."""
+NO_FRAMES = "no Python frames"
+"""End of what is said of a process that py-spy could read, and that runs no Python."""
 WAITING = "waiting: "
 """Beginning of a last word that does: it is no fault by itself, and may be what the user asks for."""
 
@@ -55,6 +57,22 @@ def why_no_finding(
     return NO_FINDING + _why_nothing(ranks, departed_lines, unreachable, look_count)
 
 
+def _describe_at_end(ranks: Sequence[Present]) -> str:
+    """Return which processes run no Python any more while another one waits for its peers; "" for none.
+
+    At its start, a process without a frame has not loaded its framework yet.
+    """
+    at_end = [p.member for p in ranks if p.why.endswith(NO_FRAMES) and p.member.framework]
+    waiter = next((p.member for p in ranks if not p.why and waits_for_peers(p.member)), None)
+    if not at_end or waiter is None or waiter.stack is None:
+        return ""
+    has = "have" if at_end[1:] else "has"
+    return (
+        f"{name_first_members(at_end)} {has} no Python code left to run, and {waiter.who.name} waits at "
+        f"{waiter.stack.main_frame}: see in the last output of pid {at_end[0].who.pid} why it ended"
+    )
+
+
 def _why_nothing(
     ranks: Sequence[Present],
     departed_lines: Sequence[str],
@@ -68,7 +86,7 @@ def _why_nothing(
             + _still_beside_ended([p.member for p in ranks])
         )
     if unreachable or any(p.why for p in ranks):
-        return "unknown, because not every process could be examined"
+        return _describe_at_end(ranks) or "unknown, because not every process could be examined"
     starved = [p.member for p in ranks if p.starved]
     if starved:
         return _describe_starved(starved)
