@@ -69,9 +69,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         statement = script.parents.get(call)
         module, _, short = name.rpartition(".")
         if name in _RETURNING and isinstance(statement, ast.Expr):
-            if any(
-                isinstance(n, (ast.Name, ast.Attribute)) for a in call.args for n in ast.walk(a)
-            ):
+            if any(map(_has_variable, call.args)) and not _is_to_fail(script, statement):
                 yield _claim(
                     script,
                     call,
@@ -108,6 +106,32 @@ def _in_place(
             "lost, and each rank goes on with its own value",
             f"box = {passed}; {ast.unparse(call.func)}(box, …)   # then take the value from box",
         )
+
+
+def _has_variable(argument: ast.expr) -> bool:
+    """Return True if a variable is in an argument, other than as what makes a tensor of literals."""
+    makers = {
+        n
+        for call in ast.walk(argument)
+        if isinstance(call, ast.Call)
+        for part in (call.func, *(k.value for k in call.keywords))
+        for n in ast.walk(part)
+        if isinstance(part, ast.Attribute)
+        and isinstance(part.value, ast.Name)
+        and part.value.id in ("torch", "tf", "np", "numpy", "jnp")
+    }
+    named = (n for n in ast.walk(argument) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(n not in makers for n in named)
+
+
+def _is_to_fail(script: Script, statement: ast.stmt) -> bool:
+    """Return True for a call of a test that is to raise: before `assert False`, or under `raises`."""
+    parent = script.parents.get(statement)
+    if isinstance(parent, (ast.With, ast.AsyncWith)):
+        return any("raises" in ast.unparse(i.context_expr).lower() for i in parent.items)
+    block = parent.body if isinstance(parent, ast.Try) else []
+    following = block[block.index(statement) + 1 :] if statement in block else []
+    return any(isinstance(s, ast.Assert) or "fail(" in ast.unparse(s) for s in following[:1])
 
 
 def _is_temporary(script: Script, argument: ast.expr) -> bool:
@@ -224,6 +248,14 @@ RULE = Rule(
         ),
         "Horovod's reduction in place": ScriptFacts(
             source=_HOROVOD.replace("allreduce", "allreduce_")
+        ),
+        "a test in which Horovod's allreduce is to raise": ScriptFacts(
+            source="import horovod.torch as hvd\ntry:\n    hvd.allreduce(loss)\n"
+            "    assert False, 'no error'\nexcept ValueError:\n    pass\n"
+        ),
+        "Horovod's allreduce of a literal, to warm up": ScriptFacts(
+            source="import torch\nimport horovod.torch as hvd\n"
+            "hvd.allreduce(torch.tensor([1.0], dtype=torch.float32), name='warm-up')\n"
         ),
         "what Horovod's allreduce returns is taken": ScriptFacts(
             source=_HOROVOD.replace("hvd.allreduce", "loss = hvd.allreduce")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES
 from allaboard.formats.python.evaluation import integer
-from allaboard.formats.python.flow.tensor_values import KEEPS_DEVICE, MOVES, made_from
+from allaboard.formats.python.flow.own_sizes import own_size
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 
@@ -29,8 +28,6 @@ _ONE_RANKS_LIST = {
     "scatter": ("scatter_list", "src"),
 }
 """Collectives with a list, the second argument, that one rank alone may pass: its name, and that rank's."""
-_PADS = re.compile(r"pad|max_|sizes|lengths|num_|counts", re.I)
-"""Matches what may bring tensors to one size."""
 _MOVES = ("cuda", "to", "float", "half", "long")
 """Methods that move or convert a tensor."""
 _TENSOR_MAKERS = ("zeros", "ones", "empty", "rand", "randn", "full")
@@ -45,12 +42,12 @@ def _other_sizes(facts: ScriptFacts) -> Iterator[Claim]:
             passed = call_argument(call, argument, position)
             if passed is None or script.rank_condition(call) is not None:
                 continue
-            mask = _masked(script, call, passed) if argument == "tensor" else None
-            if mask is not None:
+            own = own_size(script, call, passed) if argument == "tensor" else None
+            if own is not None:
                 yield Claim(
-                    summary=f"{ast.unparse(passed)[:40]} has as many rows as {ast.unparse(mask)[:40]} lets "
-                    f"through, another number on each rank: {name} needs one size on all",
-                    evidence=(script.evidence_for(call), script.evidence_for(mask)),
+                    summary=f"{ast.unparse(passed)[:40]} {own.reason}, another number on each rank: {name} "
+                    "needs one size on all",
+                    evidence=(script.evidence_for(call), script.evidence_for(own.source)),
                     fix=f"gather the sizes first, and pad {ast.unparse(passed)[:40]} to the largest",
                     certainty=Certainty.LIKELY,
                     where=script.place_of(call),
@@ -67,26 +64,6 @@ def _other_sizes(facts: ScriptFacts) -> Iterator[Claim]:
                 certainty=Certainty.LIKELY,
                 where=script.place_of(call),
             )
-
-
-def _masked(script: Script, call: ast.Call, passed: ast.expr) -> ast.expr | None:
-    """Return the selection by a rank's own data that makes a tensor as long as it is; None for none."""
-    for value, place in made_from(script, passed, KEEPS_DEVICE | MOVES):
-        if _is_selected(script, value):
-            functions = {script.enclosing_function(n) for n in (call, place)}
-            text = "\n".join(ast.unparse(f) for f in functions if f is not None)
-            return None if _PADS.search(text or "\n".join(script.lines)) else value
-    return None
-
-
-def _is_selected(script: Script, value: ast.expr) -> bool:
-    """Return True for `x[x > 0]` and `x.nonzero()`."""
-    if isinstance(value, ast.Call):
-        return _kind(value) in ("nonzero", "masked_select", "unique")
-    if not isinstance(value, ast.Subscript) or isinstance(value.slice, (ast.Slice, ast.Tuple)):
-        return False
-    masks = [m for m, _ in made_from(script, value.slice, KEEPS_DEVICE | MOVES)]
-    return bool(masks) and all(isinstance(m, ast.Compare) for m in masks)
 
 
 def _values_by_rank(script: Script, node: ast.expr) -> list[ast.expr]:
@@ -223,6 +200,13 @@ _EVERY = (
     "every rank passes {0} to {1}, which only the rank of {2} may do: the others end with a ValueError, and "
     "that one waits for them"
 )
+_CUT = (
+    "import torch\nimport torch.distributed as dist\n"
+    "def gather_all(tokens):\n    out = [torch.ones_like(tokens) for _ in range(dist.get_world_size())]\n"
+    "    dist.all_gather(out, tokens)\n    return torch.cat(out)\n"
+    "def forward(ids, mask):\n    lengths = mask.sum(1)\n    longest = lengths.max().item()\n"
+    "    return gather_all(ids[:, :longest])\n"
+)
 
 RULES = {
     "code072_other_sizes": script_rule(
@@ -247,6 +231,10 @@ objects need one length: `[None] * n` on the ranks that receive.
                 "t has as many rows as x[keep] lets through, another number on each rank: all_gather needs "
                 "one size on all",
             ),
+            "tokens that are cut at the longest of the rank's own batch, gathered by a function": (
+                _CUT,
+                "tokens is cut at longest, another number on each rank: all_gather needs one size on all",
+            ),
             "a broadcast of two objects into a list for one": (
                 _OBJECTS,
                 "o has another size on some ranks, 2 and 1: broadcast_object_list needs one size on all",
@@ -255,6 +243,13 @@ objects need one length: `[None] * n` on the ranks that receive.
         silent_on={
             "the rows are padded to one number": _MASKED.replace(
                 "    out =", "    t = pad_rows(t)\n    out ="
+            ),
+            "the ranks agree on the largest length first": _CUT.replace(
+                "    longest = lengths.max().item()\n",
+                "    dist.all_reduce(lengths, op=dist.ReduceOp.MAX)\n    longest = lengths.max().item()\n",
+            ),
+            "tokens that are cut at a length of the configuration": _CUT.replace(
+                "lengths.max().item()", "config.max_length"
             ),
             "rows that are chosen by their numbers": _MASKED.replace(
                 "scores > 0.5", "order(scores)"

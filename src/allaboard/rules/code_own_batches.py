@@ -1,5 +1,4 @@
-"""Mistakes by which a rank's own share of the data decides whether it meets the others: each rule reports one
-of them."""
+"""Shares of the data that are of different sizes, so that the ranks meet in other numbers of rounds."""
 
 from __future__ import annotations
 
@@ -10,16 +9,13 @@ from collections.abc import Iterator
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.collective_calls import (
     FRAMEWORK_WORDS,
-    HOROVOD_COLLECTIVES,
-    SYNCED_LOGS,
 )
 from allaboard.formats.python.flow.bindings import bindings_of
-from allaboard.formats.python.resolution import resolve
-from allaboard.formats.python.script_ast import Script, call_argument, read_script
+from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.script_rule import script_rule
-from allaboard.formats.python.steps.joint_steps import joint_steps_of
+from allaboard.formats.python.steps.joint_steps import JointSteps, joint_steps_of
 from allaboard.formats.python.steps.own_sources import carries_agreement
-from allaboard.formats.python.steps.own_values import OwnValues
+from allaboard.formats.python.steps.stream_shares import leaves_in_between, stream_shares
 
 _JOIN = re.compile(r"\.join\(\)\s*:|\bJoin\(\[|hvd\.join\(")
 """Matches what lets ranks have different numbers of steps."""
@@ -41,8 +37,11 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     shards = [n for n in script.parents if isinstance(n, ast.expr) and _is_shard(script, n)]
     shards = shards[:MAX_SHARDS]
-    steps = joint_steps_of(script) if shards else None
+    streams = stream_shares(script)
+    steps = joint_steps_of(script) if shards or streams else None
     bindings = bindings_of(script)
+    if steps is not None:
+        yield from _uneven_streams(script, streams, steps)
     if "DistributedDataParallel" in facts.source and ".backward(" in facts.source:
         for assignment, loop in _counts_by_rank(script):
             yield Claim(
@@ -70,6 +69,31 @@ def _uneven_shards(facts: ScriptFacts) -> Iterator[Claim]:
             entered = steps.first_entered(loop.body)
             if entered is not None and bindings.comes_from(loop.iter, shard):
                 yield _uneven_claim(script, shard, loop, *entered)
+                return
+
+
+def _uneven_streams(script: Script, streams: list[ast.Call], steps: JointSteps) -> Iterator[Claim]:
+    """Report the first loop over a rank's share of a stream in which the ranks meet in each round."""
+    bindings = bindings_of(script)
+    for share in streams:
+        for loop in [n for n in script.parents if isinstance(n, ast.For)]:
+            entered = steps.first_entered(loop.body)
+            if entered is None or leaves_in_between(loop):
+                continue
+            if bindings.comes_from(loop.iter, share):
+                yield Claim(
+                    summary="the ranks' shares of a stream have other numbers of examples: the last rounds "
+                    f"of the loop of line {loop.lineno} have some ranks alone in {entered[0]}",
+                    evidence=(
+                        script.evidence_for(share),
+                        script.evidence_for(loop),
+                        script.evidence_for(entered[1]),
+                    ),
+                    fix="with model.join():   # around the loop; or break after one number of steps on all",
+                    severity=Severity.WARNING,
+                    certainty=Certainty.LIKELY,
+                    where=script.place_of(share),
+                )
                 return
 
 
@@ -206,57 +230,6 @@ def _uneven_claim(
     )
 
 
-def _named_by_rank(script: Script) -> Iterator[Claim]:
-    """Report a collective of Horovod whose name is another one on each process."""
-    for called, call in script.calls:
-        argument = call_argument(call, "name") if called in HOROVOD_COLLECTIVES else None
-        if argument is None:
-            continue
-        value = resolve(script, argument)
-        parts = [n for n in ast.walk(value) if isinstance(n, (ast.Call, ast.Name, ast.Attribute))]
-        if any(script.ranks.rank_kind(p) == "number" for p in parts):
-            yield Claim(
-                summary="the name of this collective depends on the rank, and Horovod pairs collectives by "
-                "their names: each process waits alone",
-                evidence=(script.evidence_for(call),),
-                fix="name='NAME'   # the same on every process",
-                certainty=Certainty.LIKELY,
-                where=script.place_of(call),
-            )
-
-
-def _logged_by_own_name(facts: ScriptFacts) -> Iterator[Claim]:
-    if "horovod" in facts.source and "name=" in facts.source:
-        yield from _named_by_rank(read_script(facts))
-    if "sync_dist" not in facts.source:
-        return
-    script = read_script(facts)
-    own = OwnValues(script, joint_steps_of(script))
-    for name, call in script.calls:
-        if name not in SYNCED_LOGS or not call.args or not _is_synced(call):
-            continue
-        parts = [n.value for n in ast.walk(call.args[0]) if isinstance(n, ast.FormattedValue)]
-        if isinstance(call.args[0], ast.JoinedStr) and any(
-            own.kind(p) in ("batch", "loss") for p in parts
-        ):
-            yield Claim(
-                summary="the name under which this is logged comes from the rank's own batch, and sync_dist "
-                "reduces each name over all ranks: with other names they wait for each other, or mix values",
-                evidence=(script.evidence_for(call),),
-                fix="self.log(NAME, value, sync_dist=True)   # the same names on every rank, in each step",
-                severity=Severity.WARNING,
-                certainty=Certainty.LIKELY,
-                where=script.place_of(call),
-            )
-
-
-def _is_synced(call: ast.Call) -> bool:
-    return any(
-        k.arg == "sync_dist" and isinstance(k.value, ast.Constant) and k.value.value is True
-        for k in call.keywords
-    )
-
-
 _HEAD = (
     "import os\nimport torch\nimport torch.distributed as dist\n"
     "from torch.nn.parallel import DistributedDataParallel as DDP\n"
@@ -278,26 +251,30 @@ _SAMPLER = (
     "        batches = list(self.inner)\n"
     "        for i in range(self.rank, len(batches), self.world_size):\n            yield batches[i]\n"
 )
-_NAMED = (
-    "import lightning as L\nclass M(L.LightningModule):\n    def training_step(self, batch, i):\n"
-    "        loss = self.net(batch['x'])\n        self.log(NAME, loss, sync_dist=True)\n"
-    "        return loss\n"
+_STREAM = (
+    _HEAD + "from datasets import load_dataset\n"
+    "from datasets.distributed import split_dataset_by_node\n"
+    "lines = load_dataset('text', data_files=files, streaming=True, split='train')\n"
+    "lines = split_dataset_by_node(lines, rank, world)\n"
+    "for batch in torch.utils.data.DataLoader(lines, batch_size=8):\n"
+    "    model(batch).sum().backward()\n"
+)
+_UNEVEN_STREAM = (
+    "the ranks' shares of a stream have other numbers of examples: the last rounds of the loop of line 12 "
+    "have some ranks alone in backward"
 )
 _UNEVEN = (
     "the ranks' shares differ by one where their number is no multiple of the ranks': the last round of the "
     "loop of line 9 has some ranks alone in backward"
 )
-_NAMED_BY_RANK = (
-    "import horovod.torch as hvd\nhvd.init()\nmean = hvd.allreduce(x, name=f'loss.{hvd.rank()}')\n"
-)
-
 RULES = {
     "code060_uneven_shards": script_rule(
         page="""The ranks take shares of different sizes, and meet in each round of the loop over them.
 
 ## Why it matters
 `files[rank::world_size]` gives the first ranks one file more, unless the number of files is a multiple of the
-number of ranks. In the last round only these ranks come to the collective or to the backward of DDP: they
+number of ranks. `split_dataset_by_node` gives each rank whole files of a stream, with as many examples as
+they have. In the last round only these ranks come to the collective or to the backward of DDP: they
 wait for the others, which have left the loop, until the timeout.
 
 ## What to do
@@ -316,6 +293,7 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
                 "how many items the dataset yields depends on the rank: under DDP, the ranks with fewer "
                 "leave the others in their last backward",
             ),
+            "each rank takes its share of a stream of `datasets`": (_STREAM, _UNEVEN_STREAM),
             "a sampler gives each rank every Nth batch": (
                 _SAMPLER,
                 "this sampler gives some ranks one more than others where their number is no multiple of "
@@ -332,6 +310,13 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
             "the list is first cut to a multiple of the number of ranks": _SHARE.replace(
                 "mine =", "files = files[: len(files) // world * world]\nmine ="
             ),
+            "a dataset that is no stream, of which every rank gets as much": _STREAM.replace(
+                "streaming=True, ", ""
+            ),
+            "a loop over a stream that ends after one number of steps on all ranks": _STREAM.replace(
+                "    model(", "    if step() >= max_steps:\n        break\n    model("
+            ),
+            "accelerate deals out the batches of a stream": "import accelerate\n" + _STREAM,
             "a loop without a backward in it": _SHARE.replace("loss.backward()", "print(loss)"),
             "a loop in `with model.join()`": _SHARE.replace(
                 "for name", "with model.join():\n  for name"
@@ -361,41 +346,6 @@ Cut the list to a multiple of the world size first, use a DistributedSampler, wh
             "rank 0 yields fewer items, and the loop is joined": _COUNTED.replace(
                 "for x in", "with model.join():\n  for x in"
             ),
-        },
-    ),
-    "code061_logged_by_own_name": script_rule(
-        page="""A value is reduced over the ranks under a name that comes from the rank's own batch.
-
-## Why it matters
-Lightning reduces what is logged with `sync_dist=True` name by name. If the batches of two ranks are of
-different datasets, the ranks log different names, and reduce them in calls that do not belong together: one
-waits for ever, or a value is averaged with another one.
-
-## What to do
-Log the same names on every rank in each step, with a neutral value for those that a rank does not have.
-""",
-        check=_logged_by_own_name,
-        fires_on={
-            "the name of a Horovod allreduce has the rank in it": (
-                _NAMED_BY_RANK,
-                "the name of this collective depends on the rank, and Horovod pairs collectives by their "
-                "names: each process waits alone",
-            ),
-            "the logged name contains the source of the batch": (
-                _NAMED.replace("NAME", "f\"loss_{batch['source']}\""),
-                "the name under which this is logged comes from the rank's own batch, and sync_dist reduces "
-                "each name over all ranks: with other names they wait for each other, or mix values",
-            ),
-        },
-        silent_on={
-            "the name of a Horovod allreduce has the step in it": _NAMED_BY_RANK.replace(
-                "hvd.rank()", "step"
-            ),
-            "one logged name for all batches": _NAMED.replace("NAME", "'loss'"),
-            "the logged name contains the stage": _NAMED.replace("NAME", 'f"{self.stage}/loss"'),
-            "the value is logged with `sync_dist=False`": _NAMED.replace(
-                "NAME", "f\"loss_{batch['source']}\""
-            ).replace(", sync_dist=True", ", sync_dist=False"),
         },
     ),
 }

@@ -18,7 +18,7 @@ MAX_DEPTH = 4
 MAX_CALLS = 20
 """Calls of one function that are reported."""
 _TRANSPARENT_DECORATOR = re.compile(
-    r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|staticmethod)(?:\(\))?\Z"
+    r"(?:.*\.)?(?:(?:no_grad|inference_mode|enable_grad|staticmethod)(?:\(\))?|wraps\(.*\))\Z"
 )
 """Matches decorators that leave a function's behaviour as it is."""
 _ASKS_IF_DISTRIBUTED = re.compile(
@@ -51,6 +51,8 @@ class CallGraph:
     ) -> list[tuple[str, ast.Call]]:
         """Return the calls of these names that this call of a function makes whatever its arguments are."""
         function = self.called_function(call)
+        if function is not None and not _is_plain(function):
+            function = self._wrapper(function)
         if function is None or not depth or not _is_plain(function):
             return []
         key = function, names, depth
@@ -75,15 +77,34 @@ class CallGraph:
             if name in names:
                 return True
             function = self.called_function(call)
-            if function is None or not depth:
-                continue
-            key = function, names, depth
-            if key not in self._possible_calls:
-                self._possible_calls[key] = False  # while it is looked at: it may call itself
-                self._possible_calls[key] = self.may_call(function, names, depth - 1)
-            if self._possible_calls[key]:
-                return True
+            wrapper = self._wrapper(function) if function is not None else None
+            for body in (function, wrapper):
+                if body is None or not depth:
+                    continue
+                key = body, names, depth
+                if key not in self._possible_calls:
+                    self._possible_calls[key] = False  # while it is looked at: it may call itself
+                    self._possible_calls[key] = self.may_call(body, names, depth - 1)
+                if self._possible_calls[key]:
+                    return True
         return False
+
+    def _wrapper(self, function: Function) -> Function | None:
+        """Return the function that a call runs in place of one with a decorator of the script; None if the
+        decorator is another's, or there are several."""
+        if len(function.decorator_list) != 1 or not isinstance(
+            function.decorator_list[0], ast.Name
+        ):
+            return None
+        decorators = self.script.functions_named(function.decorator_list[0].id)
+        if len(decorators) != 1 or not decorators[0].body:
+            return None
+        *_, last = decorators[0].body
+        inner = [n for n in decorators[0].body if isinstance(n, ast.FunctionDef)]
+        returned = last.value if isinstance(last, ast.Return) else None
+        if len(inner) != 1 or not isinstance(returned, ast.Name) or returned.id != inner[0].name:
+            return None
+        return inner[0]
 
     def _calls(self, node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
         for descendant in ast.walk(node):

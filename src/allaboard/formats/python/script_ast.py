@@ -102,7 +102,8 @@ class Script:
                 return f"{self.assigned[receiver]}().{node.attr}"
             bare = receiver.removeprefix("self.").lstrip("_")
             class_name = _USUAL_OBJECTS.get(bare, "")
-            if bare in _USUAL_ENGINES and "deepspeed" in self.names.values():
+            is_engine = bare.rpartition(".")[2].lstrip("_") in _USUAL_ENGINES
+            if is_engine and "deepspeed" in self.names.values():
                 class_name = "deepspeed.initialize"
             if receiver == "self" and self._is_lite:
                 class_name = "lightning.Fabric"
