@@ -97,3 +97,56 @@ def test_a_graph_that_gaudi_does_not_compile_names_the_rank_and_its_software_s_l
     (finding,) = errors(tmp_path, text)
     assert finding.who[0].rank == 2 and "synStatus 26, Generic failure" in finding.summary
     assert "hl-smi" in finding.fix
+
+
+RESET = (
+    "[gpu-a][[9702,1],1][btl_tcp_frag.c:237:mca_btl_tcp_frag_recv] mca_btl_tcp_frag_recv: readv failed: "
+    "Connection reset by peer (104) "
+)
+
+
+def test_a_connection_that_broke_names_no_culprit(tmp_path: Path) -> None:
+    (finding,) = errors(tmp_path, REFUSED.format("MPI_ERR_INTERN: internal error"), RESET)
+    assert finding.rule == "EXIT005" and not finding.who
+    assert "rank 1 on gpu-a lost the connection to a peer" in finding.summary
+    assert not errors(tmp_path, RESET, "step 4 loss 0.3", "step 5 loss 0.2")
+
+
+def test_an_internal_error_alone_is_told_with_its_doubt(tmp_path: Path) -> None:
+    (finding,) = errors(tmp_path, REFUSED.format("MPI_ERR_OTHER: known error not in list"))
+    assert finding.rule == "LOG012" and "MPI_Bcast failed inside Open MPI" in finding.summary
+    assert "may have lost a peer" in " ".join(e.observed for e in finding.evidence)
+
+
+def test_a_start_of_mpi_that_failed_names_the_host(tmp_path: Path) -> None:
+    (finding,) = errors(
+        tmp_path,
+        "*** An error occurred in MPI_Init_thread\n*** on a NULL communicator\n*** MPI_ERRORS_ARE_FATAL "
+        "(processes in this communicator will now abort,\n***    and potentially your MPI job)\n"
+        "[gpu-a:71142] Local abort before MPI_INIT completed completed successfully,\n but am not able to "
+        "aggregate error messages, and not able to guarantee that all other processes\n were killed!",
+    )
+    assert "MPI could not start in a process on gpu-a" in finding.summary
+
+
+def test_a_tensor_on_a_gpu_that_mpi_cannot_read_is_one_finding(tmp_path: Path) -> None:
+    crash = (
+        "[gpu-a:{0}] Signal: Segmentation fault (11)\n[gpu-a:{0}] Signal code: {1}\n[gpu-a:{0}] Failing at "
+        "address: 0x7f1246cb4a00\n[gpu-a:{0}] [ 0] /usr/lib/libmpi.so.40(ompi_coll_base_bcast+0x1)[0x7f]"
+    )
+    texts = [crash.format(n, "Invalid permissions (2)") for n in (2773, 2776)]
+    (finding,) = errors(tmp_path, *texts)
+    assert finding.rule == "LOG013" and "tensor on a GPU" in finding.summary
+    (finding,) = errors(tmp_path, crash.format(2773, "Address not mapped (1)"))
+    assert "GPU" not in finding.summary
+
+
+CLOSED = (
+    "ERROR:torch.distributed.elastic.multiprocessing.errors.error_handler:{\n"
+    '  "message": {\n    "message": "RendezvousClosedError: ",\n    "extraInfo": {\n      "py_callstack": "Tr'
+)
+
+
+def test_a_closed_rendezvous_is_told_from_what_torchrun_records(tmp_path: Path) -> None:
+    (finding,) = errors(tmp_path, CLOSED)
+    assert finding.rule == "JOIN008" and not finding.who

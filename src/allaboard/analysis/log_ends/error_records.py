@@ -83,12 +83,20 @@ MAX_KIND_CHARS = 160
 """Leading characters by which two lines are of one kind, all numbers alike."""
 
 
+_RELAYED = re.compile(
+    r"[^\n]{0,80}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,\d]*Z? \[?(?:INFO|DEBUG|TRACE|NOTICE)\b"
+)
+"""A harmless record of another program, passed on by one that calls all of them errors."""
+
+
 def error_message(line: str) -> str:
     """Return the message of a record of an error; "" if the line is none, or its program goes on."""
     match = _SEVERITY.match(line)
     if match is None or goes_on_after(line):
         return ""
     message = line[match.end() :].strip(" :-]|>\t")
+    if _RELAYED.match(message):
+        return ""
     return message if len(message.split()) >= MIN_WORDS else ""
 
 

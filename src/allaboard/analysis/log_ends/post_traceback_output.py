@@ -68,6 +68,9 @@ _EPILOGUE = re.compile(
     r"|sys:1: |\S+:\d+: \w*Warning"
     r"|\*\*\* |(?:\[rank\d+\]:)?\[?[WIEF]\d{3,4} \d\d:\d\d|(?:\[rank\d+\]:)?\[[WIEF] \w+\.cpp"
     r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WIEF] |wandb: |swig/python|\w+Error\b|\"\"\""
+    # The next of a chain of exceptions, and the end of a pasted block.
+    r"|ray::[\w.<>]{1,200}\(\) \(pid=|During handling of the above exception"
+    r"|The above exception was the direct cause|(?:```|~~~)\w*\s*$"
     r"|Exception raised from |frame #\d|For simplicity, JAX has removed its internal frames"
     # Launchers.
     r"|(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun|make|bash|sh)(?:\[\d+\])?: "

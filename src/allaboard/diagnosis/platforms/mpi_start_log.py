@@ -17,8 +17,9 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.rank_sets import name_ranks
 
 _FATAL = re.compile(
-    r"Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): Fatal error in (?P<call>\w+"
-    r"): (?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)"
+    r"(?:Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): |^)Fatal error in (?P<call>"
+    r"P?MPI_\w+|internal_\w+): (?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)",
+    re.MULTILINE,
 )
 _HELP = re.compile(
     r"^-{40,}\n(?P<text>It looks like (?P<what>[\w ]{2,40}?)(?: runtime init)? failed for some "
@@ -70,9 +71,11 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
     if match := _FATAL.search(text):
         last_line = [x for x in match["stack"].split("\n") if x.strip()][-1:] or [match["what"]]
         why = last_line[0].partition(": ")[2].strip() or match["what"].strip()
-        ranks = {int(m["rank"]) for m in _FATAL.finditer(text) if m["call"] == match["call"]}
-        says = f"{name_ranks(ranks)} ended in {match['call']}: {why[:160]}"
-        return (_heard(exhibit, match, says, _fatal_fix(match["call"], why), int(match["rank"])),)
+        stops = [m for m in _FATAL.finditer(text) if m["call"] == match["call"] and m["rank"]]
+        subject = name_ranks({int(m["rank"]) for m in stops}) if stops else "a process"
+        says = f"{subject} ended in {match['call']}: {why[:160]}"
+        rank = int(match["rank"] or -1)
+        return (_heard(exhibit, match, says, _fatal_fix(match["call"], why), rank),)
     if match := MPI_ABORT.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"
         return (_heard(exhibit, match, says, _ABORT_FIX, int(match["rank"])),)

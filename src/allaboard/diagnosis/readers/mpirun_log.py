@@ -37,6 +37,7 @@ _PASSING = (
     "is failing to make progress on posting",
     "mca_btl_tcp_endpoint_complete_connect",
     "inbound MPI TCP connection request from a peer",
+    "[btl_tcp_frag.c:",
 )
 """Messages after which a job may find another way."""
 _BLOCK = re.compile(

@@ -104,7 +104,7 @@ MESSAGES = (
     *map(_spare, SPARE_WORDS),
     KnownMessage(
         key="RendezvousClosedError",
-        pattern=_RAISED + r"RendezvousClosedError",
+        pattern=rf"(?:{_RAISED}|\"message\": \")RendezvousClosedError",
         rule="JOIN008",
         says="torchrun came to a rendezvous that is closed already: the run of this --rdzv-id has ended",
         fix="give each run an --rdzv-id of its own; if this host was late, start all hosts again",

@@ -230,8 +230,68 @@ OPEN_MPI_MESSAGES = (
         "MPI_ERR_RANK: invalid rank",
         source=_OPEN_MPI,
     ),
+    KnownMessage(
+        key="*** An error occurred in ",
+        pattern=r"\*\*\* An error occurred in (?P<call>[Mm][Pp][Ii]\w{1,40})"
+        r"(?:\s{1,4}[^\n]{0,60}\*\*\* reported by process \[\d+,(?P<rank>\d{1,7})\])?.{0,300}?"
+        r"\*\*\* (?P<kind>MPI_ERR_(?:OTHER|INTERN)): (?P<why>[^\n]{1,120})",
+        rule="LOG012",
+        says="{call} failed inside Open MPI, which ended the job ({kind}: {why})",
+        fix="read the logs of the other ranks first: did one end before, or was one started anew? Then the "
+        "network: ip -br address; mpirun --mca btl_tcp_if_include NETWORK/BITS; tensors on GPUs: ompi_info "
+        "--parsable --all | grep mpi_built_with_cuda_support:value",
+        proves_not="that the rank that reports it is at fault: it may have lost a peer in this call",
+        sample="[node-a:28492] *** An error occurred in MPI_Allreduce\n[node-a:28492] *** reported by "
+        "process [635830273,3]\n[node-a:28492] *** on communicator MPI_COMM_WORLD\n[node-a:28492] *** "
+        "MPI_ERR_INTERN: internal error",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="Local abort before MPI_INIT completed",
+        pattern=r"\[(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,9})\] Local abort before MPI_INIT completed",
+        rule="LOG012",
+        says="MPI could not start in a process on {host} (pid {pid})",
+        fix="which -a mpirun; mpirun --version; python -c 'from mpi4py import MPI; "
+        "print(MPI.Get_library_version())'   # on each host: is it one MPI, of which this mpirun is? "
+        "Under Slurm: srun --mpi=list, srun --mpi=pmix; then the network: mpirun --mca btl_tcp_if_include "
+        "NETWORK/BITS",
+        proves_not="why: the block of help above it says more, where there is one",
+        sample="[node-a:71142] Local abort before MPI_INIT completed completed successfully,\n but am not "
+        "able to aggregate error messages, and not able to guarantee that all other processes\n were killed!",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="Signal code: Invalid permissions (2)",
+        pattern=r"\[(?P<host>[\w.-]{1,255}):\d{1,9}\] Signal code: Invalid permissions \(2\)"
+        r".{0,1000}?(?:libmpi|ompi_|mca_)",
+        rule="LOG013",
+        says="MPI crashed on {host} as it read memory that the CPU may not touch: mostly a "
+        "tensor on a GPU, given to an MPI that was built without CUDA",
+        fix="ompi_info --parsable --all | grep mpi_built_with_cuda_support:value   # false? Horovod: build "
+        "it with HOROVOD_GPU_OPERATIONS=NCCL (horovodrun --check-build); else an MPI with CUDA, or the "
+        "tensor on the CPU for the call",
+        proves_not="that it was memory of a GPU: other memory of that kind looks the same",
+        explains=("LOG011", "LOG012", "EXIT001"),
+        sample="[node-a:02773] Signal: Segmentation fault (11)\n[node-a:02773] Signal code: Invalid "
+        "permissions (2)\n[node-a:02773] Failing at address: 0x7f1246cb4a00\n[node-a:02773] [ 0] "
+        "/usr/local/lib/libmpi.so.40(ompi_coll_base_allreduce_intra_recursivedoubling+0x1f4)[0x7f4d]",
+        source="its wording from the source of Open MPI 2 to 5 (opal/util/stacktrace.c)",
+    ),
 )
 TRANSPORT_MESSAGES = (
+    KnownMessage(
+        key="[btl_tcp_frag.c:",
+        pattern=r"\[(?P<node>[\w.-]{1,255})\]\[\[\d+,\d+\],(?P<writer>\d+)\]\[btl_tcp_frag\.c:\d+:\w+\] "
+        r"\w+: (?:readv|writev) failed: (?P<why>[A-Z][A-Za-z ]{1,60}[a-z])",
+        rule="EXIT005",
+        says="rank {writer} on {node} lost the connection to a peer (Open MPI: {why})",
+        fix="read the logs of the other ranks: the one that does not write this ended first, mostly; its "
+        "kernel's log: dmesg -T | grep -iE 'kill|segfault|oom'",
+        proves_not="which peer it was, nor that it began there",
+        sample="[node-a][[9702,1],1][btl_tcp_frag.c:237:mca_btl_tcp_frag_recv] mca_btl_tcp_frag_recv: readv "
+        "failed: Connection reset by peer (104)",
+        source=_OPEN_MPI,
+    ),
     KnownMessage(
         key="Transport retry count exceeded on ",
         pattern=r"Transport retry count exceeded on "

@@ -100,6 +100,7 @@ def _form(pattern: str, key: str = "", share: float = 0.0, **options: bool) -> P
 # The first form that matches a line is taken: a line of the CRI, too, begins with a time.
 PREFIX_FORMS = (
     _form(rf"{_TIME} (?:stdout|stderr) [FP] ", " F "),  # the CRI's log format
+    _form(rf"{_TIME} (?:stdout|stderr)(?: |$)", " std", share=0.8),  # the same, passed on by others
     _form(rf"{_TIME} {_UNIT}: ", share=0.5),  # journalctl -o short-iso
     _form(rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_UNIT}: ", share=0.5),
     _form(rf"{_TIME}(?: |$)", share=0.8),

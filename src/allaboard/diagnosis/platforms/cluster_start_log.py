@@ -1,0 +1,86 @@
+"""What the launchers and collectives of other frameworks write of members that did not come, or fell silent:
+MindSpore's msrun and scheduler, and AWS Neuron's collectives (CCOM).
+"""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
+from allaboard.facts.rank_sets import name_ranks
+
+MESSAGES = (
+    KnownMessage(
+        key="Time out nodes are ",
+        pattern=r"Time out nodes are \[(?P<nodes>'?\d[^\]\n]{0,200})\]",
+        rule="LOG002",
+        says="MindSpore's scheduler got no heartbeat of the nodes [{nodes}] any more, and ended the job",
+        fix="tail -n 60 worker_N.log   # N is the number of that node: did it end before, or was it "
+        "only busy? On its host: dmesg -T | grep -i kill; npu-smi info",
+        proves_not="that it crashed: one that is stuck in a compilation sends none either",
+        explains=("LOG012",),
+        sample="[ERROR] ME(162078:2814,MainProcess):2025-03-10-09:40:38.722.000 "
+        "[mindspore/parallel/cluster/process_entity/_api.py:431] Time out nodes are ['3']",
+        source="its wording from the source of MindSpore 2.3 to 2.6 (process_entity/_api.py)",
+    ),
+    KnownMessage(
+        key=" exit with exception.",
+        pattern=r"_api\.py:\d+\] Worker process (?P<pid>\d{1,9}) exit with exception",
+        rule="EXIT003",
+        says="a worker of MindSpore (pid {pid}) failed, and msrun ended the others",
+        fix="grep -lE 'Error|Traceback' worker_*.log   # in the folder of --log_dir: its own log says why",
+        bare_end=True,
+        sample="[ERROR] ME(130371:2814,MainProcess):2024-12-26-14:22:26.839.923 "
+        "[mindspore/parallel/cluster/process_entity/_api.py:268] Worker process 130673 exit with exception.",
+        source="its wording from the source of MindSpore 2.3 to 2.6 (process_entity/_api.py)",
+    ),
+)
+_NEURON_WAIT = re.compile(
+    r"CCOM WARN Timeout waiting for RX \(waited (?P<seconds>\d{1,6}) sec\) - retrying"
+    r"(?:, \[\w{1,40}, rank: (?P<rank>\d{1,7})/(?P<size>\d{1,7}))?"
+)
+_NEURON = "CCOM WARN Timeout waiting for "
+MIN_STEPS_AFTER = 2
+"""Lines about loss or steps after a wait that show that it is over."""
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    heard = (*find_known_messages(exhibit, MESSAGES), *_neuron_wait(exhibit))
+    return Testimony(heard=heard) if heard else None
+
+
+def _neuron_wait(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return that ranks of Neuron still wait for the others as their log ends."""
+    text = exhibit.text
+    waits = list(_NEURON_WAIT.finditer(text)) if _NEURON in text else []
+    if not waits or exhibit.trained_after or trains_on_after(text, _NEURON, MIN_STEPS_AFTER):
+        return ()
+    last_wait = waits[-1]
+    ranks = {int(m["rank"]) for m in waits if m["rank"]}
+    sizes = {int(m["size"]) for m in waits if m["size"]}
+    subject = (
+        f"{name_ranks(ranks)} of {max(sizes)} {'wait' if len(ranks) > 1 else 'waits'}"
+        if ranks and sizes
+        else "a rank of Neuron waits"
+    )
+    place = exhibit.place_of_line(text.count("\n", 0, last_wait.start()))
+    return (
+        Heard(
+            rule="JOIN004",
+            says=f"{subject} for the others at the start of Neuron's collectives, for "
+            f"{last_wait['seconds']} s when the log ends",
+            speakers=(Speaker(exhibit.rank, last_wait[0][:300], place, exhibit.pid),),
+            fix="pgrep -af python | wc -l   # on each host: do as many processes run as ranks? "
+            "NEURON_RT_ROOT_COMM_ID=HOST:PORT of rank 0's host, the same on all; several hosts: fi_info -p "
+            "efa, FI_PROVIDER=efa, and a security group that lets all through within itself",
+            proves_not="which rank did not come, nor that it will not",
+            severity=Severity.WARNING,
+            awaits=True,
+        ),
+    )
+
+
+READER = LogReader(read=read_log)
