@@ -57,6 +57,8 @@ def _in_functions_of_one_rank(script: Script, reach: CallGraph) -> Iterator[Clai
         for entered_name, inner in entered:
             if entered_name in JOINT_CONSTRUCTORS or is_limited_to_group(entered_name, inner):
                 continue
+            if entered_name.startswith("speechbrain."):
+                continue  # its barriers do nothing in what its `main_process_only` decorates
             if meets_other_ranks(entered_name, script):
                 yield _decorated_claim(script, call, entered_name, function, decorator)
                 break
@@ -235,6 +237,13 @@ RULE = Rule(
                 "    save()\n    comm.synchronize()\n"
             ),
             "synchronize is entered only where comm.is_main_process(): it waits for all ranks",
+        ),
+        "`ddp_barrier` of speechbrain on one rank": (
+            ScriptFacts(
+                source="from speechbrain.utils.distributed import ddp_barrier, if_main_process\n"
+                "if if_main_process():\n    save()\n    ddp_barrier()\n"
+            ),
+            "ddp_barrier is entered only where if_main_process(): it waits for all ranks",
         ),
         "a barrier of DeepSpeed on one rank": (
             ScriptFacts(
@@ -658,6 +667,14 @@ RULE = Rule(
         "`comm.bcast` of mpi4py in both branches": ScriptFacts(
             source="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\nif comm.Get_rank() == 0:\n"
             "    x = comm.bcast(x, root=0)\nelse:\n    x = comm.bcast(None, root=0)\n"
+        ),
+        "`ddp_barrier` in a function that speechbrain's `main_process_only` decorates": ScriptFacts(
+            source="from speechbrain.utils.distributed import ddp_barrier, main_process_only\n"
+            "@main_process_only\ndef save(x):\n    write(x)\n    ddp_barrier()\n"
+        ),
+        "`ddp_barrier` of speechbrain behind a condition on the rank": ScriptFacts(
+            source="from speechbrain.utils.distributed import ddp_barrier, if_main_process\n"
+            "if if_main_process():\n    save()\nddp_barrier()\n"
         ),
         "`ray.train.report` in both branches": ScriptFacts(
             source="from ray import train\nif train.get_context().get_world_rank() == 0:\n"

@@ -35,6 +35,10 @@ LIBRARY_COLLECTIVES = frozenset(
             f"mmengine.dist.{name}"
             for name in ("collect_results", "all_reduce_dict", "sync_random_seed")
         ),
+        *(
+            f"speechbrain.utils.distributed.{name}"
+            for name in ("ddp_barrier", "ddp_all_reduce", "ddp_broadcast", "run_on_main")
+        ),
     )
 )
 """Collectives of libraries on PyTorch under names of their own."""
@@ -250,6 +254,7 @@ FRAMEWORK_WORDS = (
     "composer",
     "mmengine",
     "detectron2",
+    "speechbrain",
     "MultiWorkerMirrored",
 )
 """Words without which a script calls none of them."""
