@@ -31,6 +31,8 @@ MAX_PROCESSES = 20_000
 """Processes of one file; with more names than that, the prefixes name no processes."""
 MIN_STEPS_AFTER = 2
 """Lines about loss or steps that show that a training goes on."""
+MAX_FINAL_LINES = 2000
+"""Lines at the end of a file among which they are looked for."""
 
 _RANK_LABEL = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 _SUMMARY_RANK = re.compile(r"^[ \t]*rank[ \t]*: (\d{1,7}) \(local_rank: \d{1,7}\)", re.MULTILINE)
@@ -163,13 +165,16 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
 
 def _train_after_unlabelled(labelled_lines: Sequence[tuple[Label, str]]) -> bool:
     """Return True if processes that a prefix names write of a training after the last line that has none."""
-    last_unlabelled = max(
-        (n for n, (x, line) in enumerate(labelled_lines) if x == NO_LABEL and line.strip()),
-        default=-1,
+    last_unlabelled = next(
+        (
+            n
+            for n in range(len(labelled_lines) - 1, -1, -1)
+            if labelled_lines[n][0] == NO_LABEL and labelled_lines[n][1].strip()
+        ),
+        -1,
     )
-    return is_training(
-        (line for _, line in islice(labelled_lines, last_unlabelled + 1, None)), MIN_STEPS_AFTER
-    )
+    begin = max(last_unlabelled + 1, len(labelled_lines) - MAX_FINAL_LINES)
+    return is_training((line for _, line in islice(labelled_lines, begin, None)), MIN_STEPS_AFTER)
 
 
 def _only_pids(process_of: dict[Label, Label]) -> dict[Label, int]:
