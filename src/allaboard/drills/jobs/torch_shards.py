@@ -30,6 +30,9 @@ def part(fault, guilty, batches, rows):
         images = images[dist.get_rank() :: dist.get_world_size()]
     if fault in ("uneven-batches", "uneven-passes") and guilty:
         images = images[: -2 * ROWS]
+    if fault == "one-batch":
+        # As many whole batches on each rank, whatever their number.
+        images = images[: batches * rows * 3 // dist.get_world_size() // rows * rows]
     if fault == "one-batch" and guilty:
         images = images[:rows].repeat(len(images) // rows, 1)
     return TensorDataset(images, (images.sum(1) > 0).long())
