@@ -676,6 +676,10 @@ RULE = Rule(
             source="from speechbrain.utils.distributed import ddp_barrier, if_main_process\n"
             "if if_main_process():\n    save()\nddp_barrier()\n"
         ),
+        "a barrier for a kind of checkpoint that all ranks write, beside one of some ranks": ScriptFacts(
+            source=_HEAD + "if ready and (kind != Kind.OLD or dist.get_rank() == 0):\n"
+            "    if kind == Kind.WHOLE:\n        dist.barrier()\n    else:\n        write(x)\n"
+        ),
         "`ray.train.report` in both branches": ScriptFacts(
             source="from ray import train\nif train.get_context().get_world_rank() == 0:\n"
             "    train.report(m, checkpoint=c)\nelse:\n    train.report(m)\n"

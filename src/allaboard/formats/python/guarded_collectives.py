@@ -90,11 +90,14 @@ def _is_alike_inside(script: Script, call: ast.Call, condition: ast.If) -> bool:
     """
     is_behind = script.is_after(call, condition)
     operator = ast.And if is_behind else ast.Or
-    if not isinstance(condition.test, ast.BoolOp) or not isinstance(condition.test.op, operator):
-        return False
+    choices = [condition.test]
+    if not is_behind and isinstance(condition.test, ast.BoolOp):  # ready and (rank == 0 or whole)
+        choices += [v for v in condition.test.values if script.depends_on_rank(v)]
     shared = {
-        ast.unparse(negated(v) if is_behind else v)
-        for v in condition.test.values
+        _asked_variable(negated(v) if is_behind else v)
+        for choice in choices
+        if isinstance(choice, ast.BoolOp) and isinstance(choice.op, operator)
+        for v in choice.values
         if not script.depends_on_rank(v)
     }
     required: set[str] = set()
@@ -105,9 +108,15 @@ def _is_alike_inside(script: Script, call: ast.Call, condition: ast.If) -> bool:
         if isinstance(ancestor, ast.If) and child in ancestor.body:
             is_and = isinstance(ancestor.test, ast.BoolOp) and isinstance(ancestor.test.op, ast.And)
             parts = ancestor.test.values if is_and else [ancestor.test]  # type: ignore[attr-defined]
-            required |= set(map(ast.unparse, parts))
+            required |= set(map(_asked_variable, parts))
         child = ancestor
     return bool(shared & required)
+
+
+def _asked_variable(test: ast.expr) -> str:
+    """Return the variable that is compared with a constant of a class; else the text of the condition."""
+    is_choice = isinstance(test, ast.Compare) and isinstance(test.comparators[0], ast.Attribute)
+    return ast.unparse(test.left if is_choice and isinstance(test, ast.Compare) else test)
 
 
 def _conjuncts(test: ast.expr) -> frozenset[str]:
