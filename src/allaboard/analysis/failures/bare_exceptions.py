@@ -16,8 +16,15 @@ from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.facts import Raised
 
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\"'])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)|Exception)(?:\([\w.]{1,80}\))?:\s{1,4}(?P<message>\S.*)"
+    r"(?:^|[\s\"'`])(?:[A-Za-z_]\w{0,80}\.){0,12}(?P<type>[A-Z]\w{0,80}(?:Error|Exception)|Exception)"
+    r"(?:\([\w.]{1,80}\)| \(see above for traceback\))?:\s{1,4}(?P<message>\S.*)"
 )
+_STATUS = re.compile(
+    r"(?:OP_REQUIRES failed at [\w./]{1,120}:\d+ : |StartAbort |Aborting \w{1,40} with )"
+    r"(?P<code>Out of range|OUT_OF_RANGE|Invalid argument|INVALID_ARGUMENT|Not found|NOT_FOUND|Internal"
+    r"|INTERNAL|Failed precondition|FAILED_PRECONDITION): (?:\[_Derived_\] ?)?(?P<message>\S.*)"
+)
+"""What TensorFlow's runtime writes of an operation that failed, by the name of the error's status."""
 
 _GPU_MEMORY = (
     "on that host: nvidia-smi   # does another program hold memory of that GPU? Else need less: a smaller "
@@ -48,10 +55,15 @@ class BareException(NamedTuple):
 def explain_bare_exception(line: str) -> BareException | None:
     """Return the known cause of the exception in this line; None if there is none, or its words are new."""
     match = _EXCEPTION.search(line)
-    if match is None:
+    status = _STATUS.search(line) if match is None else None
+    if match is not None:
+        error_type, message = match["type"], match["message"].rstrip(' "`')
+    elif status is not None:
+        words = status["code"].replace("_", " ").title()
+        error_type, message = f"{words.replace(' ', '')}Error", status["message"].rstrip()
+    else:
         return None
-    message = match["message"].rstrip(' "')
-    raised = Raised(type=match["type"], message=message, raised_at=0.0, where=None, frames=())
+    raised = Raised(type=error_type, message=message, raised_at=0.0, where=None, frames=())
     if remedy := known_remedy(raised):
         return BareException(
             f"{A_PROCESS} ended with {raised.type}: {remedy.cause or message[:160]}", remedy.fix

@@ -150,7 +150,7 @@ CAUSES = (
     Cause(
         pattern=r"No such job in cluster: ['\"]?(?P<job>\w+)"
         r"|Job ['\"](?P<job2>\w+)['\"] was not defined in cluster"
-        r"|must have (?:exactly )?one \"(?P<job3>\w+)\" node|Task (?P<task>\d+) was not defined in job"
+        r"|Task (?P<task>\d+) was not defined in job"
         r"|Unable to find job ['\"]?(?P<job4>\w+)|(?P<job5>\w+) is not in the cluster_spec",
         says="got a cluster without its own task: {message}",
         fix="compare the cluster and the task in TF_CONFIG: allaboard check",

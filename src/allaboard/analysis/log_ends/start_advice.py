@@ -40,6 +40,12 @@ _ASKS_FOR_MORE = compile_late(
     r"VERBOSE|(?:_|\b)LOGS?(?:_LEVEL)?$|DEBUG|STACKTRACE|LAUNCH_BLOCKING|CUDA_DSA"
 )
 """Variables that only make a program say more: their absence is no cause."""
+_STATUS_CODE = compile_late(
+    r"^(?:FAILED_PRECONDITION|INVALID_ARGUMENT|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|NOT_FOUND|DATA_LOSS"
+    r"|ALREADY_EXISTS|PERMISSION_DENIED|OUT_OF_RANGE|OP_REQUIRES|RET_CHECK|(?:CUDA|HIP|MPI|NCCL)_ERR\w*"
+    r"|(?:CUDNN|CUBLAS|UCS)_(?:STATUS|ERR)\w*)$"
+)
+"""Names that status codes have, which look like variables."""
 _OF_VARIABLE = compile_late(
     r"environment|\benv\b|\bset\b|not found|missing|defin|config|empty|export", re.IGNORECASE
 )
@@ -54,7 +60,9 @@ def start_advice(message: str) -> str:
     """Return what to compare or set outside the program; "" if the message is about the program itself."""
     text = message[:1500]
     variables = [
-        m["name"] for m in _VARIABLE.finditer(text) if not _ASKS_FOR_MORE.search(m["name"])
+        m["name"]
+        for m in _VARIABLE.finditer(text)
+        if not (_ASKS_FOR_MORE.search(m["name"]) or _STATUS_CODE.match(m["name"]))
     ]
     if variables and _OF_VARIABLE.search(text):
         names = " ".join(f"${name}" for name in dict.fromkeys(variables[:3]))

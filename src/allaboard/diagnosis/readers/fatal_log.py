@@ -244,6 +244,9 @@ def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | Non
         return None
     line = _with_next_line(lines, number)
     says = f"{says}: {line[:200]}"
+    if explained := explain_bare_exception(line):
+        heard = _heard(exhibit, number, line, *explained)
+        return msgspec.structs.replace(heard, severity=Severity.WARNING)
     rest = _rest_of_message(lines, number)
     fix = program_advice(line) or record_advice(line, exhibit.host) or advice_of_line(line, rest)
     if fix.startswith(("collect ", "look at ")):

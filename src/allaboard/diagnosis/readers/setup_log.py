@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Certainty, Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Severity, Testimony
 
 MESSAGES = (
     KnownMessage(
@@ -106,8 +106,45 @@ MESSAGES = (
         '"job-edljob-worker-3-3", "exit reason": "OOM"}]',
         source="its wording from the source of DLRover 0.2 to 0.5 (master/monitor, common/constants.py)",
     ),
+    KnownMessage(
+        key="in the metadata while max iteration across the ranks is",
+        pattern=r"on rank (?P<rank>\d{1,7}) found iteration \d+ in the metadata while max iteration across "
+        r"the ranks is (?P<latest>\d+)",
+        rule="LOG013",
+        says="rank {rank} read another iteration of the checkpoint than the latest that a rank read "
+        "({latest}): not all hosts read one folder, or not all ranks compared what they read",
+        fix="cat CHECKPOINT/latest_checkpointed_iteration.txt   # on the host of rank {rank} and on others: "
+        "one number? Put the checkpoint on a disk that all hosts share, or load one iteration by its number "
+        "(--ckpt-step N); if {latest} is no iteration of this run, some ranks left that comparison out (they "
+        "loaded from memory)",
+        proves_not="which of them reads the right checkpoint",
+        severity=Severity.WARNING,
+        sample="WARNING: on rank 5 found iteration 300 in the metadata while max iteration across the ranks "
+        "is 400, replacing it with max iteration.",
+        source="its wording from the source of Megatron-LM 2 to Megatron-Core 0.15 (checkpointing.py)",
+    ),
+    KnownMessage(
+        key="Cannot replicate if number of devices",
+        # Where processes write into one another, no traceback is whole; an exception tells the same.
+        pattern=r"Exception in device=\w{2,8}:\d{1,5}: Cannot replicate if number of devices "
+        r"\((?P<own>\d+)\) is different from (?P<total>\d+)(?=[^\n]*Exception in device=)",
+        rule="LOG013",
+        says="each process has {own} XLA device, and the runtime counts {total}: they were used in the "
+        "parent before its processes were spawned, or the runtime was set up for one process",
+        fix="make no xm.xla_device(), and nothing on it, before xmp.spawn(f, nprocs=None), and spawn from a "
+        "fresh process (restart a notebook's kernel)",
+        explains=("LOG012",),
+        sample="Exception in device=TPU:4: Cannot replicate if number of devices (1) is different from "
+        "4Exception in device=TPU:5: Cannot replicate if number of devices (1) is different from 4",
+        source="its wording from the source of torch_xla 1.5 to 1.13 (core/xla_model.py)",
+    ),
 )
-SURVIVED = ("Driver/library version mismatch", " is waiting to start: ", '"exit reason": "OOM')
+SURVIVED = (
+    "Driver/library version mismatch",
+    " is waiting to start: ",
+    '"exit reason": "OOM',
+    "in the metadata while max iteration across the ranks is",
+)
 """Keys of messages that are no reason to fail if the job trains on: some jobs need no GPU, a pod may start
 later,
 and one that ended may be started again."""

@@ -250,4 +250,19 @@ MESSAGES = (
         "collective op.",
         source=_RECORDED,
     ),
+    KnownMessage(
+        key="Inconsistent output shapes",
+        pattern=r"Inconsistent output shapes, got (?P<got>\[[\d,]*\]), but expected is (?P<want>\[[\d,]*\])"
+        r"(?=[^\n]{0,80}(?:\n|\\n)?[^\n]{0,40}(?:CollectiveGather|allgather))",
+        rule="LOG003",
+        says="at a gather the members' parts were other in number or size than agreed ({got}, and {want} was "
+        "expected)",
+        fix="give every worker parts of one size at all steps: batch(N, drop_remainder=True), inputs of one "
+        "length (padded), and dense gradients (an embedding's are gathered, as rows that differ in number: "
+        "tf.convert_to_tensor(gradient))",
+        proves_not="which member's part differs: each compares the sum with its own",
+        sample="OP_REQUIRES failed at collective_ops.cc:125 : Internal: Inconsistent output shapes, got [6], "
+        "but expected is [3].\n\t [[{{node SGD/allreduce_2/CollectiveGather_2}}]]",
+        source="its wording from the source of TensorFlow 1.14 to 2.21 (collective_ops.cc)",
+    ),
 )

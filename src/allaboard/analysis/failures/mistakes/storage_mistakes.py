@@ -23,6 +23,47 @@ _SHARDS = (
 
 STORAGE_MISTAKES = (
     KnownMistake(
+        pattern=r"checkpoint being loaded used a DP world size of (?P<saved>\d+) but the current world size "
+        r"is (?P<now>\d+)",
+        cause="the checkpoint has the optimizer's state in parts of {saved} data-parallel ranks, and here "
+        "are {now}",
+        fix="start it with as many data-parallel ranks as saved it ({saved}); or make one that any number "
+        "can load: python -m deepspeed.checkpoint.ds_to_universal --input_folder CHECKPOINT --output_folder "
+        'NEW, and "checkpoint": {{"load_universal": true}}; or load the weights alone: '
+        "load_checkpoint(..., load_optimizer_states=False)",
+        sample="The checkpoint being loaded used a DP world size of 12 but the current world size is 6. "
+        "Automatic adjustment of ZeRO's optimizer state partitioning with a new world size is not currently "
+        "supported.",
+        near_miss="The checkpoint being loaded used a vocabulary of 12 but the current one is 6",
+        source="DeepSpeed 0.3 to 0.17 (runtime/engine.py)",
+    ),
+    KnownMistake(
+        pattern=r"copying a param with shape torch\.Size\(\[\d[\d, ]*\]\) from checkpoint, the shape in "
+        r"current model is torch\.Size\(\[0\]\)",
+        cause="ZeRO-3 has split the parameters among the ranks, which leaves each one empty here, "
+        "and the weights are loaded as if they were whole",
+        fix="with deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0): "
+        "model.load_state_dict(...) on rank 0   # all ranks enter it; or load before the model is split, "
+        "outside of zero.Init (transformers: the versions of transformers, accelerate and deepspeed that "
+        "know this model); or ZeRO-2",
+        sample="Error(s) in loading state_dict for Net: size mismatch for proj.bias: copying a param with "
+        "shape torch.Size([96]) from checkpoint, the shape in current model is torch.Size([0]).",
+        near_miss="size mismatch for proj.bias: copying a param with shape torch.Size([96]) from checkpoint, "
+        "the shape in current model is torch.Size([64]).",
+        source="PyTorch 1.8 to 2.13 (nn/modules/module.py), with DeepSpeed 0.3.15 to 0.17",
+    ),
+    KnownMistake(
+        pattern=r"File exists: '(?P<path>[^'\n]{1,400}\.orbax-checkpoint-tmp[^'\n]{0,100})'"
+        r"|ALREADY_EXISTS[^\n]{0,200}orbax-checkpoint-tmp",
+        cause="the temporary folder of this checkpoint is there already: a save was cut off and left it, or "
+        "two processes save to one folder (each takes itself for process 0, or two jobs run)",
+        fix="print(jax.process_index(), jax.process_count())   # in each process: its own number; then, "
+        "while no job saves there, remove the *.orbax-checkpoint-tmp* folders, or save to a new folder",
+        sample="[Errno 17] File exists: '/d/run/500.orbax-checkpoint-tmp-0'",
+        near_miss="[Errno 17] File exists: '/d/run/500'",
+        source="Orbax 0.1 to 0.11",
+    ),
+    KnownMistake(
         pattern=r"^assert (?:metadata|self\.metadata|storage_metadata) is not None"
         r"|is not a distributed checkpoint|Checkpoint metadata not found"
         r"|Cannot find (?:global shape )?metadata",

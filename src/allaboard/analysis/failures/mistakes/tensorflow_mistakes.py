@@ -21,6 +21,49 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"must have (?:exactly |only )?one \"(?P<job>chief|master)\" node",
+        cause="an Estimator needs exactly one {job} in the cluster of TF_CONFIG, and there is none, or more",
+        fix='in TF_CONFIG, the same for all tasks: "cluster": {{"{job}": ["HOST0:PORT"], "worker": [...], '
+        '"ps": [...]}}; the first worker is to be that task ("type": "{job}", "index": 0); try it: '
+        "allaboard check",
+        sample='If "cluster" is set in TF_CONFIG, it must have one "chief" node.',
+        near_miss='If "cluster" is set in TF_CONFIG, task index must be set',
+        source="TensorFlow 1.4 to 2.15 (estimator/run_config.py)",
+    ),
+    KnownMistake(
+        pattern=r"^(?P<path>\S{0,300}_temp(?:_\w{1,64})?/part-\d{5}-of-\d{5}\.(?:index|data)\S{0,100})\s*"
+        r"(?:$|\[\[.{0,400}?MergeV2Checkpoints)",
+        cause="a task that puts a checkpoint together does not find the part {path} of another one: the "
+        "tasks do not share one folder",
+        fix=_SHARED,
+        sample="/tmp/q/model.ckpt-7_temp_77ac/part-00001-of-00003.index\n\t [[Node: save/MergeV2Checkpoints"
+        ' = MergeV2Checkpoints[_device="/job:ps/replica:0/task:2/cpu:0"](save/prefixes)]]',
+        near_miss="/data/input/part-00001-of-00003.index",
+        source="TensorFlow 0.12 to 1.3 (tensor_bundle), which leave out why",
+    ),
+    KnownMistake(
+        pattern=r"Running operations on `Array`s that are not fully addressable by this process",
+        cause="an array that is spread over several processes is used outside of jit, which every process "
+        "must do at the same place",
+        fix="compute it in a jitted function that all processes call (none under `if jax.process_index() == "
+        "0`), and read it by multihost_utils.process_allgather(x, tiled=True); JAX 0.4.31 and later allow "
+        "the operation itself, else: with jax.spmd_mode('allow_all')",
+        sample="Running operations on `Array`s that are not fully addressable by this process (i.e. `Array`s "
+        "with data sharded across multiple devices and processes.) is dangerous.",
+        near_miss="Running operations on `Array`s of two dtypes",
+        source="JAX 0.4.1 to 0.4.30 (pjit.py)",
+    ),
+    KnownMistake(
+        pattern=r"Cannot replicate if number of devices \((?P<own>\d+)\) is different from (?P<all>\d+)",
+        cause="this process has {own} XLA device, and the runtime counts {all}: the devices were used in "
+        "the parent before its processes were spawned, or the runtime was set up for one process",
+        fix="make no xm.xla_device(), and nothing on it, before xmp.spawn(f, nprocs=None), and spawn from a "
+        "fresh process (restart a notebook's kernel); sudo lsof -w /dev/accel*   # is one left of a run?",
+        sample="Cannot replicate if number of devices (1) is different from 4",
+        near_miss="Cannot replicate if number of copies (1) is different from 4",
+        source="torch_xla 1.5 to 1.13 (core/xla_model.py)",
+    ),
+    KnownMistake(
         pattern=r"^cannot reshape array of size (?P<have>\d+) into shape \((?P<mesh>[\d, ]{1,60})\)",
         raised_in=r"/orbax/checkpoint/|/array_serialization/",
         cause="the checkpoint was saved on a mesh of ({mesh}) devices, and here are {have}",
