@@ -48,6 +48,13 @@ RING = "2020-01-02 03:04:05.678901: E tensorflow/core/common_runtime/ring_alg.cc
             "ls -ld DIR",
         ),
         (
+            "2020-01-02 03:04:05.678901: W tensorflow/core/framework/op_kernel.cc:1651] OP_REQUIRES failed "
+            "at save_restore_v2_ops.cc:184 : Not found: Unsuccessful TensorSliceReader constructor: Failed "
+            "to find any matching files for /d/model.ckpt-40",
+            "is not there on the host of the task that reads it",
+            "ls -l /d/model.ckpt-40*",
+        ),
+        (
             '`ValueError: FAILED_PRECONDITION: Error writing "w/0.0" in OCDBT database at local file "/d/4.'
             'orbax-checkpoint-tmp-0/default/ocdbt.process_0/": Configuration mismatch on uuid: expected "aa" '
             'but received "bb"`',

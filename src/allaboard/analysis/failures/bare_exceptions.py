@@ -20,7 +20,7 @@ _EXCEPTION = re.compile(
     r"(?:\([\w.]{1,80}\)| \(see above for traceback\))?:\s{1,4}(?P<message>\S.*)"
 )
 _STATUS = re.compile(
-    r"(?:OP_REQUIRES failed at [\w./]{1,120}:\d+ : |StartAbort |Aborting \w{1,40} with )"
+    r"(?:^|OP_REQUIRES failed at [\w./]{1,120}:\d+ : |StartAbort |Aborting \w{1,40} with )"
     r"(?P<code>Out of range|OUT_OF_RANGE|Invalid argument|INVALID_ARGUMENT|Not found|NOT_FOUND|Internal"
     r"|INTERNAL|Failed precondition|FAILED_PRECONDITION): (?:\[_Derived_\] ?)?(?P<message>\S.*)"
 )
