@@ -150,6 +150,11 @@ class _Builder:
             return
         if name in parent.keys:
             parent.twice.append((name, key.line, key.column))
+            earlier = parent.items[name]
+            if "map" in (node.kind, earlier.kind) or "list" in (node.kind, earlier.kind):
+                parent.changed_keys.add(name)  # not compared: each may be as large as the file
+            elif (node.kind, node.text) != (earlier.kind, earlier.text):
+                parent.changed_keys.add(name)
         parent.keys[name] = (key.line, key.column)
         parent.items[name] = node
 

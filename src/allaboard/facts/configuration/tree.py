@@ -27,6 +27,8 @@ class Node(msgspec.Struct):
     """Position of every key of a map."""
     twice: list[tuple[str, int, int]] = []
     """The later ones of equal keys: key, line, column."""
+    changed_keys: set[str] = set()
+    """Keys among these whose values are not the same text each time."""
     parts: tuple[Part, ...] = ()
     """Where the parts of a text stand that is not in the file letter by letter."""
 

@@ -98,7 +98,11 @@ def _flatten_lists(documents: Iterable[Node]) -> Iterator[Node]:
 
 
 def _duplicate_keys(document: Node, reader: PodTemplateReader) -> Iterator[Problem]:
-    """Yield a problem for each key that stands twice in one mapping; shared nodes are visited once."""
+    """Yield a problem for each key that stands twice in one mapping; shared nodes are visited once.
+
+    Kubernetes refuses a key that is repeated with the same value; to other programs that makes no difference.
+    """
+    is_strict = bool(document.text_at("kind") and document.text_at("apiVersion"))
     visited: set[int] = set()
     open_nodes = [document]
     while open_nodes:
@@ -108,6 +112,8 @@ def _duplicate_keys(document: Node, reader: PodTemplateReader) -> Iterator[Probl
         visited.add(id(node))
         open_nodes += [*node.items.values(), *node.elements]
         for key, line, column in node.twice:
+            if not is_strict and key not in node.changed_keys:
+                continue
             key_node = Node("string", line, column, key)
             yield Problem(
                 kind="manifest.twice",
