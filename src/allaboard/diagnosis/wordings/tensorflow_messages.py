@@ -263,6 +263,6 @@ MESSAGES = (
         proves_not="which member's part differs: each compares the sum with its own",
         sample="OP_REQUIRES failed at collective_ops.cc:125 : Internal: Inconsistent output shapes, got [6], "
         "but expected is [3].\n\t [[{{node SGD/allreduce_2/CollectiveGather_2}}]]",
-        source="its wording from the source of TensorFlow 1.14 to 2.21 (collective_ops.cc)",
+        source="its wording as reported for TensorFlow 1.14 to 2, not recorded",
     ),
 )

@@ -35,13 +35,13 @@ STORAGE_MISTAKES = (
         "Automatic adjustment of ZeRO's optimizer state partitioning with a new world size is not currently "
         "supported.",
         near_miss="The checkpoint being loaded used a vocabulary of 12 but the current one is 6",
-        source="DeepSpeed 0.3 to 0.17 (runtime/engine.py)",
+        source="DeepSpeed, as quoted in its issues",
     ),
     KnownMistake(
         pattern=r"copying a param with shape torch\.Size\(\[\d[\d, ]*\]\) from checkpoint, the shape in "
         r"current model is torch\.Size\(\[0\]\)",
-        cause="ZeRO-3 has split the parameters among the ranks, which leaves each one empty here, "
-        "and the weights are loaded as if they were whole",
+        cause="the parameters of this model are empty, as ZeRO-3 leaves those that it has split among the "
+        "ranks, and the weights are loaded as if they were whole",
         fix="with deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0): "
         "model.load_state_dict(...) on rank 0   # all ranks enter it; or load before the model is split, "
         "outside of zero.Init (transformers: the versions of transformers, accelerate and deepspeed that "
@@ -50,18 +50,17 @@ STORAGE_MISTAKES = (
         "shape torch.Size([96]) from checkpoint, the shape in current model is torch.Size([0]).",
         near_miss="size mismatch for proj.bias: copying a param with shape torch.Size([96]) from checkpoint, "
         "the shape in current model is torch.Size([64]).",
-        source="PyTorch 1.8 to 2.13 (nn/modules/module.py), with DeepSpeed 0.3.15 to 0.17",
+        source="PyTorch (nn/modules/module.py), as reported with DeepSpeed's ZeRO-3",
     ),
     KnownMistake(
-        pattern=r"File exists: '(?P<path>[^'\n]{1,400}\.orbax-checkpoint-tmp[^'\n]{0,100})'"
-        r"|ALREADY_EXISTS[^\n]{0,200}orbax-checkpoint-tmp",
+        pattern=r"File exists: '(?P<path>[^'\n]{1,400}\.orbax-checkpoint-tmp[^'\n]{0,100})'",
         cause="the temporary folder of this checkpoint is there already: a save was cut off and left it, or "
         "two processes save to one folder (each takes itself for process 0, or two jobs run)",
         fix="print(jax.process_index(), jax.process_count())   # in each process: its own number; then, "
         "while no job saves there, remove the *.orbax-checkpoint-tmp* folders, or save to a new folder",
         sample="[Errno 17] File exists: '/d/run/500.orbax-checkpoint-tmp-0'",
         near_miss="[Errno 17] File exists: '/d/run/500'",
-        source="Orbax 0.1 to 0.11",
+        source="the folder's name from Orbax; the exception is Python's",
     ),
     KnownMistake(
         pattern=r"^assert (?:metadata|self\.metadata|storage_metadata) is not None"

@@ -39,19 +39,19 @@ TENSORFLOW_MISTAKES = (
         sample="/tmp/q/model.ckpt-7_temp_77ac/part-00001-of-00003.index\n\t [[Node: save/MergeV2Checkpoints"
         ' = MergeV2Checkpoints[_device="/job:ps/replica:0/task:2/cpu:0"](save/prefixes)]]',
         near_miss="/data/input/part-00001-of-00003.index",
-        source="TensorFlow 0.12 to 1.3 (tensor_bundle), which leave out why",
+        source="as reported for TensorFlow 0.12 to 1.3, which leave out why",
     ),
     KnownMistake(
         pattern=r"Running operations on `Array`s that are not fully addressable by this process",
         cause="an array that is spread over several processes is used outside of jit, which every process "
         "must do at the same place",
         fix="compute it in a jitted function that all processes call (none under `if jax.process_index() == "
-        "0`), and read it by multihost_utils.process_allgather(x, tiled=True); JAX 0.4.31 and later allow "
-        "the operation itself, else: with jax.spmd_mode('allow_all')",
+        "0`), and read it by multihost_utils.process_allgather(x, tiled=True); a newer JAX may allow the "
+        "operation itself",
         sample="Running operations on `Array`s that are not fully addressable by this process (i.e. `Array`s "
         "with data sharded across multiple devices and processes.) is dangerous.",
         near_miss="Running operations on `Array`s of two dtypes",
-        source="JAX 0.4.1 to 0.4.30 (pjit.py)",
+        source="as reported for JAX 0.4, not recorded",
     ),
     KnownMistake(
         pattern=r"Cannot replicate if number of devices \((?P<own>\d+)\) is different from (?P<all>\d+)",
