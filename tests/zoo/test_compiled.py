@@ -38,8 +38,10 @@ def test_a_compiled_job_that_is_well(tmp_path: Path) -> None:
 def test_a_rank_that_is_stopped_in_it(tmp_path: Path) -> None:
     code, report, said = ran(tmp_path, 20)
     assert code == 4, said
-    assert [f["rule"] for f in report["findings"]] == ["HANG001"], said
-    assert [w["rank"] for w in report["findings"][0]["who"]] == [1] and report["unseen"] == [TOLD]
+    # On a machine that is too busy, the seconds before may rightly have a straggler.
+    (found,) = [f for f in report["findings"] if not f["rule"].startswith("SLOW")]
+    assert (found["rule"], [w["rank"] for w in found["who"]]) == ("HANG001", [1]), said
+    assert report["unseen"] == [TOLD]
 
 
 MORE = "broadcasts", "meets"

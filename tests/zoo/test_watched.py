@@ -52,6 +52,12 @@ def look(folder: Path) -> tuple[int, dict[str, object]]:
     return done.returncode, json.loads(done.stdout)
 
 
+def faults_in(snapshot: dict[str, object]) -> list[str]:
+    """The rules that have found something, but for stragglers: a machine that is too busy has those."""
+    rules = [f["rule"] for f in snapshot["findings"]]  # type: ignore[attr-defined]
+    return [rule for rule in rules if not rule.startswith("SLOW")]
+
+
 async def stacks_of(folder: Path) -> Stacks:
     connection = await connect_to_folder(folder)
     try:
@@ -70,7 +76,7 @@ def test_a_hang_is_seen_by_whoever_looks(tmp_path: Path) -> None:
         deadline = time.monotonic() + 90
         code, snapshot = look(tmp_path)
         # It stalls, and is named once the stacks were sampled.
-        while time.monotonic() < deadline and not (code and snapshot["findings"]):
+        while time.monotonic() < deadline and not (code and faults_in(snapshot)):
             time.sleep(0.5)
             code, snapshot = look(tmp_path)
         run_state = snapshot["run"]
@@ -79,7 +85,7 @@ def test_a_hang_is_seen_by_whoever_looks(tmp_path: Path) -> None:
         waiting, asleep = snapshot["ranks"]  # type: ignore[misc]
         assert (waiting["activity"], waiting["waits_for"]) == ("waiting", ["worker 1"])
         assert (asleep["awaited_by"], Path(asleep["file"]).name) == (1, "torch_watched.py")
-        assert [f["rule"] for f in snapshot["findings"]] == ["HANG005"]  # type: ignore[attr-defined]
+        assert faults_in(snapshot) == ["HANG005"]
         stacks = asyncio.run(asyncio.wait_for(stacks_of(tmp_path), 30))
         assert (stacks.sampled, stacks.missing) == (2, ())
         assert {b.ranks for b in stacks.tree} | {
