@@ -108,3 +108,9 @@ def test_a_status_code_is_no_variable_to_be_set(tmp_path: Path) -> None:
     line = "ValueError: environment variable ACME_RING_SIZE is not set"
     (finding,) = diagnose(tmp_path, f"starting\n{line}")
     assert "ACME_RING_SIZE" in finding.fix
+
+
+def test_ranks_that_write_into_one_line_are_all_heard(tmp_path: Path) -> None:
+    told = "".join(MEGATRON.format(rank=rank) for rank in (5, 10, 11))
+    (found,) = diagnose(tmp_path, told)
+    assert found.summary.startswith("rank 5 read") and "(the same for 10, 11)" in found.summary

@@ -119,7 +119,7 @@ def find_known_messages(exhibit: Exhibit, messages: Iterable[KnownMessage]) -> t
 
 
 def _find_matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Match[str]]]:
-    position = text.find(message.key)
+    position, searched_to = text.find(message.key), 0
     for _ in range(MAX_HITS):
         if position < 0:
             return
@@ -128,10 +128,15 @@ def _find_matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Ma
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
         # The search is bounded, so that a pattern cannot run through a log of gigabytes.
-        match = message.compiled.search(text, start, start + MAX_MESSAGE_CHARS + (position - start))
+        search_from = max(start, searched_to)
+        match = message.compiled.search(text, search_from, position + MAX_MESSAGE_CHARS)
+        searched_to = end
         if match is not None and match.start() < end:
             yield start, match
-        position = text.find(message.key, end)
+            # Where processes write into one another, a line may have the same of several ranks.
+            if "rank" in match.groupdict() and match.end() > position:
+                searched_to = min(end, match.end())
+        position = text.find(message.key, searched_to)
 
 
 def _make_heard(
