@@ -118,6 +118,6 @@ def test_names_in_certificates(tmp_path: Path) -> None:
     assert f"{tls.cert} would be refused by every host" in said
     assert "it has none of the job's names (--tls-names), but host; sha256:" in said
     assert '"a;b" is no name of a host' in _refused(tmp_path, *files, "--tls-names", "a;b")
-    assert "give --tls-cert, --tls-key and --tls-ca too" in _refused(
+    assert "give --tls-key, --tls-cert and --tls-ca too" in _refused(
         tmp_path, "--tls-names", "host"
     )

@@ -253,7 +253,7 @@ def test_what_srun_says_of_many_tasks_is_told_once() -> None:
 def test_all_processes_that_a_barrier_of_jax_lists_are_named() -> None:
     (one,) = told(LOGS / "failed" / "jax_connect_barrier.log")
     assert one.rule == "JOIN001" and [w.rank for w in one.who] == [3, 6]
-    assert one.summary == "process 3, process 6 never connected to the coordinator"
+    assert one.summary == "processes 3 and 6 never connected to the coordinator"
 
 
 @pytest.mark.parametrize(

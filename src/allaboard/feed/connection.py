@@ -91,7 +91,7 @@ async def connect_to_port(address: Address, secret: bytes, tls: TlsFiles | None)
             )
     except ssl.SSLError as error:
         raise FeedError(
-            f"{source}: TLS failed ({error.reason or error}); give the job's --tls-cert, --tls-key and "
+            f"{source}: TLS failed ({error.reason or error}); give the job's --tls-key, --tls-cert and "
             "--tls-ca if it has them, and none of them if it has not"
         ) from None
     except (OSError, TimeoutError) as error:
@@ -115,7 +115,7 @@ async def _greet(
     except TimeoutError:
         writer.close()
         raise FeedError(
-            f"{source}: it does not answer; if the job has certificates, give --tls-cert, --tls-key and "
+            f"{source}: it does not answer; if the job has certificates, give --tls-key, --tls-cert and "
             "--tls-ca"
         ) from None
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):

@@ -36,9 +36,11 @@ _URL_USER = compile_late(
 )
 """Matches up to the last @ of the address: a password may contain one, and several servers may be listed."""
 _BARE_USER = compile_late(
-    r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""", re.M
+    r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?!\d+(?![\w.:-]))(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""",
+    re.M,
 )
-"""Matches NAME:PASSWORD@HOST without a scheme, with or without a port, as a rendezvous endpoint is given."""
+"""Matches NAME:PASSWORD@HOST without a scheme, with or without a port, as a rendezvous endpoint is given. A
+number is no host: sbatch takes `--signal=B:USR1@120`."""
 _COOKIE = compile_late(
     r"""(?P<head>\bcookie\\?["']?\s{0,8}:\s{0,8}\\?["']?)(?!\(redacted)[^\s"'\\][^\n"'\\]*+""", re.I
 )

@@ -113,7 +113,7 @@ def add_web_option(add: Callable[..., argparse.Action], explanation: str) -> Non
 
 
 def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
-    """Return the files of --tls-cert, --tls-key and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA, with
+    """Return the files of --tls-key, --tls-cert and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA, with
     the names of --tls-names or ALLABOARD_TLS_NAMES; None if there are none.
 
     Raises:
@@ -130,7 +130,7 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
     if not paths:
         if getattr(options, "tls_names", None) is not None:
             raise_usage_error(
-                "--tls-names are names in certificates: give --tls-cert, --tls-key and --tls-ca too"
+                "--tls-names are names in certificates: give --tls-key, --tls-cert and --tls-ca too"
             )
         return None
     missing = ", ".join(f"--tls-{n}" for n in TLS_PARTS if n not in paths)

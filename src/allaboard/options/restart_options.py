@@ -116,5 +116,5 @@ def _check_several_hosts(joined: LauncherContext, trusted: bool) -> None:
         raise_usage_error(
             "--on-failure restart on several hosts: the agents end and start each other's workers, so they "
             "must know each other; make a secret, openssl rand -hex 32 > job.secret, and give every host "
-            "--secret-file job.secret (or ALLABOARD_SECRET, or --tls-cert, --tls-key and --tls-ca)"
+            "--secret-file job.secret (or ALLABOARD_SECRET, or --tls-key, --tls-cert and --tls-ca)"
         )

@@ -16,7 +16,7 @@ SLURM_ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"(?:Expired|Rewound|Replayed) credential|credential (?:has )?expired|cred_expire",
         "timedatectl; chronyc tracking   # on both hosts: their clocks must agree within five minutes; a "
-        "prolog or a shared disk that takes minutes has the same effect: AuthInfo=cred_expire=600",
+        "prolog or a shared disk that takes minutes has the same effect: cred_expire=600 in AuthInfo",
     ),
     (
         r"[Mm]unge (?:encode|decode) failed|unmunge: Error|[Ii]nvalid (?:job )?[Cc]redential"

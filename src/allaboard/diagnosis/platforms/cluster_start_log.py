@@ -1,4 +1,4 @@
-"""What the launchers and collectives of other frameworks write of members that did not come, or fell silent:
+"""What launchers and collectives write of members that did not come, or fell silent: torchrun's rendezvous,
 MindSpore's msrun and scheduler, and AWS Neuron's collectives (CCOM).
 """
 
@@ -43,12 +43,26 @@ _NEURON_WAIT = re.compile(
     r"(?:, \[\w{1,40}, rank: (?P<rank>\d{1,7})/(?P<size>\d{1,7}))?"
 )
 _NEURON = "CCOM WARN Timeout waiting for "
+_TORCHRUN_WAIT = "] Rendezvous'ing worker group"
+_LAUNCH_CONFIG = re.compile(
+    r"^\s*(?P<name>min_nodes|rdzv_endpoint|rdzv_backend)\s*: (?P<value>\S{1,200})\s*$", re.MULTILINE
+)
+MAX_LINES_AFTER = 8
+"""Lines that may follow a rendezvous that still waits: what the node says of its own part in it."""
+_OF_RENDEZVOUS = re.compile(
+    r"^\s*$|^```|rendezvous|socket\.cpp|\[c10d\]|log directory set|Setting OMP_NUM_THREADS|^\**$",
+    re.I,
+)
 MIN_STEPS_AFTER = 2
 """Lines about loss or steps after a wait that show that it is over."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*find_known_messages(exhibit, MESSAGES), *_neuron_wait(exhibit))
+    heard = (
+        *find_known_messages(exhibit, MESSAGES),
+        *_neuron_wait(exhibit),
+        *_torchrun_wait(exhibit),
+    )
     return Testimony(heard=heard) if heard else None
 
 
@@ -77,6 +91,48 @@ def _neuron_wait(exhibit: Exhibit) -> tuple[Heard, ...]:
             "NEURON_RT_ROOT_COMM_ID=HOST:PORT of rank 0's host, the same on all; several hosts: fi_info -p "
             "efa, FI_PROVIDER=efa, and a security group that lets all through within itself",
             proves_not="which rank did not come, nor that it will not",
+            severity=Severity.WARNING,
+            awaits=True,
+        ),
+    )
+
+
+def _torchrun_wait(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return that a torchrun still waits for the other hosts as its log ends."""
+    text = exhibit.text
+    begin = text.rfind(_TORCHRUN_WAIT)
+    lines = text[begin:].split("\n")[1:] if begin >= 0 else []
+    if (
+        begin < 0
+        or len(lines) > MAX_LINES_AFTER
+        or not all(map(_OF_RENDEZVOUS.search, lines))
+        or any("complete" in line or "rror" in line or "timed out" in line for line in lines)
+    ):
+        return ()
+    config = {m["name"]: m["value"] for m in _LAUNCH_CONFIG.finditer(text)}
+    nodes = config.get("min_nodes", "")
+    if nodes == "1":
+        return ()
+    endpoint = config.get("rdzv_endpoint", "")
+    number = text.count("\n", 0, begin)
+    return (
+        Heard(
+            rule="JOIN001",
+            says="torchrun waits for the other hosts when its log ends"
+            + (f": {nodes} of them must come" if nodes else "")
+            + (f" to {endpoint}" if endpoint else ""),
+            speakers=(
+                Speaker(
+                    exhibit.rank,
+                    text.split("\n")[number].strip()[:300],
+                    exhibit.place_of_line(number),
+                    exhibit.pid,
+                ),
+            ),
+            fix="start torchrun on every host with the same --nnodes, --rdzv-id and --rdzv-endpoint (or the "
+            "same --master-addr, and --node-rank 0 to N-1); allaboard preflight, started as the job is, "
+            "names who is missing",
+            proves_not="that others do not come: a log that was copied early looks the same",
             severity=Severity.WARNING,
             awaits=True,
         ),

@@ -13,10 +13,13 @@ from allaboard.analysis.log_messages import find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.coordination_messages import MESSAGES
 from allaboard.facts import Exhibit, Heard, Testimony, Who
+from allaboard.facts.rank_sets import name_ranks
 
 LEFT_EARLY = "EXIT004"
 """The rule of members that finished while others still waited for them."""
-_TASK_NAME = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
+_TASK = r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)"
+_TASK_NAME = re.compile(_TASK)
+_TASK_LIST = re.compile(rf"{_TASK}(?:, /job:\w+/(?:replica:\d+/)?task:\d+)*")
 _LOOPBACK_LEADER = re.compile(r"answered no more at (127\.[\d.]+|::1|localhost):\d")
 
 
@@ -44,12 +47,22 @@ def _join_lines(heard: Heard) -> Heard:
     about = heard.about
     if names := _TASK_NAME.findall(says):
         about = tuple(_who(job, int(task)) for job, task in names)
-        says, fix = (_TASK_NAME.sub(_task_label, text) for text in (says, fix))
+        says, fix = (_TASK_LIST.sub(_label_tasks, text) for text in (says, fix))
     return msgspec.structs.replace(heard, says=says, fix=fix, about=about)
 
 
-def _task_label(match: re.Match[str]) -> str:
-    return f"{'process' if match[1] == 'jax_worker' else match[1]} {match[2]}"
+def _label_tasks(match: re.Match[str]) -> str:
+    """Return the tasks of a list by their jobs: "worker 2", "processes 1-3 and 5"."""
+    numbers_by_job: dict[str, list[int]] = {}
+    for job, number in _TASK_NAME.findall(match[0]):
+        numbers_by_job.setdefault(job, []).append(int(number))
+    labels = []
+    for job, numbers in numbers_by_job.items():
+        word = "process" if job == "jax_worker" else job
+        plural = "es" if word == "process" else "" if word == "ps" else "s"
+        listed = name_ranks(numbers).partition(" ")[2]
+        labels.append(f"{word}{plural if len(set(numbers)) > 1 else ''} {listed}")
+    return ", ".join(labels)
 
 
 def _who(job: str, task: int) -> Who:

@@ -16,6 +16,7 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 from allaboard.facts.rank_sets import name_ranks
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 _DOCUMENT = "from Horovod's documents (Troubleshooting, Stalled Ranks), not recorded"
 _HEAD = re.compile(r"^(?:\[\d+,\d+\]<std\w+>:)?(?:Missing|Stalled) ranks: *$", re.MULTILINE)
@@ -120,6 +121,22 @@ NO_RENDEZVOUS = KnownMessage(
     "many times, aborting. See exception message above.",
     source="its wording from the source of Horovod 0.18 to 0.28 (common/gloo/http_store.cc)",
 )
+SHUT_DOWN = KnownMessage(
+    key="Horovod has been shut down",
+    pattern=r"Horovod has been shut down\. This (?:was|has been) caused by an exception on one of the ranks?",
+    rule="EXIT005",
+    says="Horovod was shut down under a rank that still used it: another one raised an exception, or had "
+    "fewer steps and ended first",
+    fix="read the first exception above the first of these lines, in the logs of all ranks (horovodrun "
+    "--output-filename FOLDER keeps one of each rank); if no rank has any, give all as many steps: "
+    "drop_remainder, steps_per_epoch, or hvd.join() in PyTorch",
+    proves_not="which rank, nor which of both",
+    explains=("LOG012",),
+    sample="OP_REQUIRES failed at mpi_ops.cc:402 : Unknown: Horovod has been shut down. This was caused by "
+    "an exception on one of the ranks or an attempt to allreduce, allgather or broadcast a tensor after one "
+    "of the ranks finished execution.",
+    source="its wording from the source of Horovod 0.10 to 0.28 (common/common.h)",
+)
 STARTS = (STORE, TASKS_TO_START, SPARK_TASKS)
 """What the launcher, or a rank, waited for in vain before the first step."""
 MESSAGES = (MISSING, STALLED, OPERATIONS, READY)
@@ -140,6 +157,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         *_once_for_all_tensors(text, find_known_messages(exhibit, (OPERATIONS,))),
         *map(_without_the_ready, find_known_messages(exhibit, (READY,))[:1]),
     ]
+    if (
+        not heard and TRACEBACK_HEAD not in text
+    ):  # else the traceback says more, be it that of the victim
+        heard += find_known_messages(exhibit, (SHUT_DOWN,))[:1]
     return Testimony(heard=tuple(heard)) if heard else None
 
 

@@ -132,7 +132,7 @@ MESSAGES = (
         pattern=r"host=(?P<host>[^\s,]{1,255}) was not reachable via ssh",
         rule="JOIN001",
         says="DeepSpeed's launcher cannot reach {host} by ssh without a password; no rank was started",
-        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for anything: "
         "ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
         sample="RuntimeError: Using hostfile at /job/hostfile but host=node-b was not reachable via ssh. If "
@@ -186,7 +186,7 @@ MESSAGES = (
         r"\((?P<ways>[\w,-]{1,120})\)" + _GAVE_UP,
         rule="JOIN001",
         says="{host} refuses the launcher's ssh without a password; no rank was started there",
-        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for anything: "
         "ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
         sample="node-b: ubuntu@node-b: Permission denied (publickey,password).\npdsh@head: node-b: ssh "
@@ -303,7 +303,7 @@ def _unreachable_host(place: Place, traceback: Traceback, host: str) -> Heard:
         speakers=(
             Speaker(-1, f"{traceback.type}: {' '.join(traceback.message.split())}"[:300], place),
         ),
-        fix=f"ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        fix=f"ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for anything: "
         f"ssh-copy-id {host}",
         certainty=Certainty.CERTAIN,
     )

@@ -33,14 +33,17 @@ def _no_thread(key: str, pattern: str, sample: str, source: str) -> KnownMessage
     )
 
 
-LOST_CONNECTION = r"[Cc]onnection reset|[Bb]roken pipe|[Cc]onnection closed|[Cc]onnection refused"
-"""Words of a check that a peer's end violated: who fails it is a victim."""
-PEER_LOST = KnownMessage(
-    key="Check failed: ",
-    pattern=_FATAL
+_BROKEN_CONNECTION = r"[Cc]onnection reset|[Bb]roken pipe|[Cc]onnection closed"
+LOST_CONNECTION = rf"{_BROKEN_CONNECTION}|[Cc]onnection refused"
+"""Words of a check that a peer's end, or absence, violated: who fails it is a victim."""
+_PEER_OF_CHECK = (
+    _FATAL
     + r"Check failed: [^\n]{0,160}?(?:\b(?:peer|remote|addr|address|host|node|to|from)[= :]{1,2}"
     r"\[?(?P<peer>(?:\d{1,3}\.){3}\d{1,3}|(?!peer\b)[\w-]{1,63}(?:\.[\w-]{1,63}){1,8})[\]:, ][^\n]{0,80}?)?"
-    rf"(?P<why>{LOST_CONNECTION})",
+)
+PEER_LOST = KnownMessage(
+    key="Check failed: ",
+    pattern=rf"{_PEER_OF_CHECK}(?P<why>{_BROKEN_CONNECTION})",
     rule="EXIT005",
     says="the connection to {peer} broke ({why}): who was there ended first, and this process could not go "
     "on without it",
@@ -49,6 +52,18 @@ PEER_LOST = KnownMessage(
     sample="F0308 17:17:08.399897 46342 SocketChannel.cpp:54] Check failed: len >= 0  peer=192.0.2.7: "
     "Connection reset by peer [104]",
     source="its wording from the sources of glog's users (PaddlePaddle 0.9 to 1.8, ps-lite)",
+)
+PEER_REFUSED = KnownMessage(
+    key="Check failed: ",
+    pattern=_PEER_OF_CHECK + r"[Cc]onnection refused",
+    rule="EXIT005",
+    says="nobody listened at {peer} (Connection refused): the process there had not started, or had "
+    "ended, and this process could not go on without it",
+    fix="read the log of the process on {peer} first, and on that host dmesg -T | grep -i kill",
+    proves_not="that it began there: it may itself have ended because of another, and may have another port",
+    sample="F0719 10:40:45.100778 26612 LightNetwork.cpp:397] Check failed: error >= 0 ERROR connecting to "
+    "192.0.2.7: Connection refused [111]",
+    source="its wording from the source of PaddlePaddle 0.9 (LightNetwork.cpp)",
 )
 MESSAGES = (
     _no_thread(
@@ -120,7 +135,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = tuple(
         _about_speaker(h, exhibit) for h in _first_checks(find_known_messages(exhibit, MESSAGES))
     )
-    heard += tuple(_unnamed_peer(h) for h in find_known_messages(exhibit, (PEER_LOST,)))
+    lost = find_known_messages(exhibit, (PEER_LOST, PEER_REFUSED))
+    heard += tuple(_unnamed_peer(h) for h in lost)
     return Testimony(heard=heard) if heard else None
 
 
@@ -137,7 +153,9 @@ def _unnamed_peer(heard: Heard) -> Heard:
     """Return the message in words that do without the peer's address, if it has none."""
     return msgspec.structs.replace(
         heard,
-        says=heard.says.replace("connection to  broke", "connection to a peer broke"),
+        says=heard.says.replace("connection to  broke", "connection to a peer broke").replace(
+            "listened at  (", "listened at the address of a peer ("
+        ),
         fix=heard.fix.replace("process on  first, and on that host", "peer first, and on its host"),
     )
 

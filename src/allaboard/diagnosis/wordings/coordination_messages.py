@@ -196,7 +196,8 @@ MESSAGES = (
         pattern=_BARRIER_ID + r"PjRT_Client_Connect" + _NAMES,
         rule="JOIN001",
         says="{names} never connected to the coordinator",
-        fix="start {names} and read its log; compare coordinator_address and num_processes in all of them",
+        fix="start {names} and read the log of each; compare coordinator_address and num_processes in all of "
+        "them",
         proves_not=_SLOW,
         sample="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. "
         "Timed out task names:\n/job:jax_worker/replica:0/task:3\n/job:jax_worker/replica:0/task:2\n",
@@ -207,7 +208,7 @@ MESSAGES = (
         pattern=_BARRIER_ID + r"(?!PjRT_Client_Connect|Shutdown)(?P<id>[^\s.]+)" + _NAMES,
         rule="LOG001",
         says="{names} did not come to the barrier {id} before its timeout",
-        fix="look at {names}: its log, or py-spy dump --pid PID while it hangs",
+        fix="look at {names}: the log of each, or py-spy dump --pid PID while it hangs",
         proves_not=_SLOW,
         sample="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: ckpt_7. Timed out task "
         "names:\n/job:jax_worker/replica:0/task:3\n",

@@ -74,8 +74,10 @@ def _terminal_width(lines: list[str]) -> int:
     if padded >= MIN_FULL_LINES:
         return width
     # Three lines of exactly the full width, none of which ends a sentence, are no accident either.
+    # A line may also be broken at a space, if others of four are broken within a word.
+    is_certain = lengths[width] > MIN_FULL_LINES and len(broken) > 1
     go_on = all(
-        following[:1].strip() and not line[-1:].isspace()
+        following[: 1 + is_certain].strip() and not line[-1:].isspace()
         for line, following in pairwise(lines)
         if len(line) == width
     )

@@ -198,10 +198,20 @@ INSTALLATION_MISTAKES = (
         source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
     ),
     KnownMistake(
+        pattern=r"^'?PDSH_SSH_ARGS_APPEND'?$",
+        cause="DeepSpeed's launcher before 0.14.1 expects the variable PDSH_SSH_ARGS_APPEND where --ssh_port "
+        "is given; no rank was started",
+        fix="export PDSH_SSH_ARGS_APPEND=   # on the host that launches; or: pip install -U "
+        "'deepspeed>=0.14.1'",
+        sample="'PDSH_SSH_ARGS_APPEND'",
+        near_miss="'PDSH_SSH_ARGS'",
+        source="DeepSpeed 0.13 to 0.14.0 (launcher/multinode_runner.py), mended in 0.14.1",
+    ),
+    KnownMistake(
         pattern=r"(?P<what>Hostname '[^'\n]{1,200}' not found in hostfile"
         r"|No slot '\w+' specified on host '[^'\n]{1,200}')",
         cause="--include or --exclude names what the hostfile does not have: {what}; no rank was started",
-        fix="grep -n '' HOSTFILE   # its names and slots=N, letter by letter as in --include HOST:0,1@HOST2; "
+        fix="grep -n '' HOSTFILE   # its names and slots=N, letter by letter as in --include HOST:0,1; "
         "slots count from 0",
         sample="Hostname 'gpu-7' not found in hostfile",
         near_miss="Hostname 'gpu-7' found in hostfile",
