@@ -199,7 +199,7 @@ def test_certificates_of_the_job_protect_a_port(tmp_path: Path) -> None:
         connection.close()
         with pytest.raises(FeedError, match=r"TLS failed|closed in the greeting"):
             await connect_to_port(address, b"", signed(tmp_path, "c", theirs))
-        with pytest.raises(FeedError, match=r"closed in the greeting|give --tls-cert"):
+        with pytest.raises(FeedError, match=r"closed in the greeting|give --tls-key"):
             await connect_to_port(address, b"", None)
         await bench.publisher.close()
 

@@ -52,16 +52,13 @@ def _join_lines(heard: Heard) -> Heard:
 
 
 def _label_tasks(match: re.Match[str]) -> str:
-    """Return the tasks of a list by their jobs: "worker 2", "processes 1-3 and 5"."""
-    numbers_by_job: dict[str, list[int]] = {}
-    for job, number in _TASK_NAME.findall(match[0]):
-        numbers_by_job.setdefault(job, []).append(int(number))
-    labels = []
-    for job, numbers in numbers_by_job.items():
-        word = "process" if job == "jax_worker" else job
-        plural = "es" if word == "process" else "" if word == "ps" else "s"
-        listed = name_ranks(numbers).partition(" ")[2]
-        labels.append(f"{word}{plural if len(set(numbers)) > 1 else ''} {listed}")
+    """Return the tasks of a list: "ps 0, worker 2", and JAX's as "processes 1-3 and 5"."""
+    tasks = _TASK_NAME.findall(match[0])
+    labels = [f"{job} {number}" for job, number in tasks if job != "jax_worker"]
+    processes = {int(number) for job, number in tasks if job == "jax_worker"}
+    if processes:
+        listed = name_ranks(processes).partition(" ")[2]
+        labels.append(f"process{'es' if len(processes) > 1 else ''} {listed}")
     return ", ".join(labels)
 
 
