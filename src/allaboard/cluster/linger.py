@@ -82,7 +82,7 @@ class Linger:
         if membership.leader is None:
             return membership.is_linked
         others = (m for m in view.alive if m.is_on_other_host)
-        return any(not m.launcher and not m.candidate for m in others)
+        return any(not m.has_no_part for m in others)
 
     def _cause_is_pending(self, now: float) -> bool:
         """Return True if the cause is still to be found or to be sent, and another host is connected."""

@@ -60,4 +60,4 @@ class Interruptions:
 
 
 def _member_names(members: Iterable[Member]) -> str:
-    return name_first_members([m for m in members if not m.launcher and not m.candidate])
+    return name_first_members([m for m in members if not m.has_no_part])

@@ -319,6 +319,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.key or self.who.pid
 
     @property
+    def has_no_part(self) -> bool:
+        """True for a launcher, and for a child process that has declared no part in the job: neither is a
+        rank."""
+        return self.launcher or self.candidate
+
+    @property
     def is_on_other_host(self) -> bool:
         """True if another host's agent started it."""
         return bool(self.key >> 32)

@@ -48,7 +48,7 @@ _PAUSES = {"checkpoint": Activity.CHECKPOINT, "evaluation": Activity.EVALUATION}
 def shown_members(view: JobView) -> list[Member]:
     """Return the members that faces show, by rank: no launchers, and no child processes of which it is not
     known what they are."""
-    shown = [m for m in view.members if not m.launcher and not m.candidate]
+    shown = [m for m in view.members if not m.has_no_part]
     return sorted(shown, key=lambda m: (m.who.rank < 0, m.who.rank, m.worker))
 
 

@@ -64,7 +64,7 @@ def summarize_run(run: Run, task: Task, mode: str, host: str) -> Preflight:
 
 def _members(view: JobView) -> tuple[PreflightMember, ...]:
     calls = find_roll_calls(view)
-    members = [_member(view, m) for m in view.members if not m.launcher and not m.candidate]
+    members = [_member(view, m) for m in view.members if not m.has_no_part]
     # What is absent is known where all meet, and nowhere else.
     missing = calls[0].missing if calls and view.leads else ()
     present_ranks = {m.rank for m in members}

@@ -25,7 +25,7 @@ PROBE_START_GRACE_S = 5.0
 def check(view: JobView) -> Iterator[Claim]:
     # Under another launcher, the one process that we started need not be Python.
     for member in view.alive if view.launched > 0 else ():
-        if member.probed or member.launcher or member.candidate or BOX in member.notes:
+        if member.probed or member.has_no_part or BOX in member.notes:
             continue
         if member.wraps_python:
             continue  # the process below it has the probe, and is seen from its framework's init on

@@ -65,7 +65,7 @@ def find_trainer_server(environment: Mapping[str, str]) -> TrainerServer | None:
 
 def trainer_status(view: JobView, findings: Sequence[Finding], utc_time: str) -> dict[str, Any]:
     """Return the body of a report. How much is left to do is not known, so no percentage is claimed."""
-    members = [m for m in view.members if not m.launcher and not m.candidate]
+    members = [m for m in view.members if not m.has_no_part]
     metrics = {
         "allaboard_workers_alive": str(sum(m.alive for m in members)),
         "allaboard_steps": str(max((m.step for m in members), default=0)),

@@ -29,7 +29,7 @@ class EnvironmentFact(msgspec.Struct, frozen=True, kw_only=True):
 
 def environment_facts(members: Iterable[Member]) -> tuple[EnvironmentFact, ...]:
     """Return what is known of the members' environments; those in which they differ first."""
-    with_facts = [(m, _facts(m)) for m in members if not m.launcher and not m.candidate]
+    with_facts = [(m, _facts(m)) for m in members if not m.has_no_part]
     with_facts = [(m, facts) for m, facts in with_facts if facts]
     names = sorted({name for _, facts in with_facts for name in facts} - EACH_OWN)
     result = []

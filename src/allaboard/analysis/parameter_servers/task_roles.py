@@ -38,7 +38,7 @@ def has_parameter_servers(view: JobView) -> bool:
 def only_serves(member: Member) -> bool:
     """Return True if the member only serves: a ps, or a process in `Server.join` (workers of TensorFlow
     2)."""
-    if member.launcher or member.candidate:
+    if member.has_no_part:
         return False
     is_joined = member.op is not None and member.op.name == SERVER_JOIN_OP
     return member.who.job in SERVER_JOBS or is_joined or member.serving
@@ -82,7 +82,7 @@ def is_auxiliary(member: Member) -> bool:
 
     That is so for an evaluator, a launcher, and a child process that has declared no part in the job.
     """
-    return member.who.job in AUXILIARY_JOBS or member.launcher or member.candidate
+    return member.who.job in AUXILIARY_JOBS or member.has_no_part
 
 
 def nobody_trains(view: JobView) -> bool:

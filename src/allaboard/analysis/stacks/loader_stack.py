@@ -24,15 +24,11 @@ def own_frame_of_loader(frames: Sequence[Frame]) -> Frame | None:
     """
     if not any(frame.file.endswith(_CHILD_ENTRY) for frame in frames):
         return None
-    return _innermost_before_entry(frames)
+    return frame_of_program(frames)
 
 
 def frame_of_program(frames: Sequence[Frame]) -> Frame | None:
     """Return the innermost frame of the user's own code that runs in a child of any kind; None for none."""
-    return _innermost_before_entry(frames)
-
-
-def _innermost_before_entry(frames: Sequence[Frame]) -> Frame | None:
     own_frames = takewhile(lambda frame: not frame.file.endswith(_CHILD_ENTRY), frames)
     return next((frame for frame in own_frames if frame.is_user), None)
 

@@ -45,7 +45,7 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
     """
     if not view.stalled:
         return ()
-    alive = [m for m in view.alive if not m.launcher and not m.candidate]
+    alive = [m for m in view.alive if not m.has_no_part]
     pausing = tuple(m for m in alive if m.spent.now and not m.is_stopped)
     if not pausing:
         at_generators = (member_at_stuck_generator(view, m) or m for m in alive)
