@@ -101,6 +101,12 @@ def _next_step(unranked: Sequence[Who], some_ranked: bool, outliers: str, spot: 
         )
     if not unranked:
         return f"py-spy dump --pid PID   # of {outliers}, again: still at the same place, it is stuck there"
+    if hosts := {w.host for w in unranked if w.host}:
+        where = ", ".join(sorted(hosts)[:8]) + (", ..." if len(hosts) > 8 else "")
+        return (
+            f"while it hangs, on each of {where}: allaboard diagnose; it reads the ranks and takes "
+            "new stacks"
+        )
     if all(w.pid for w in unranked):
         pids = " ".join(str(w.pid) for w in unranked[:8]) + (" ..." if len(unranked) > 8 else "")
         more = ", and the pids of the ranks" if some_ranked else ""

@@ -40,9 +40,9 @@ def find_outliers(groups: Iterable[StackGroup]) -> Outliers:
 
     If some ranks wait for peers and others do not, these are the others. If all wait, they are those that
     wait at another place than the majority. Otherwise there are none: a single sample of ranks that compute
-    rightly shows them at many places.
+    rightly shows them at many places. A server serves as long as its job runs, and so waits for nobody.
     """
-    readable = [g for g in groups if g.frames]
+    readable = [g for g in groups if g.frames and g.spot is not Spot.SERVER]
     waiting = [g for g in readable if g.spot in PEER_WAIT_SPOTS]
     not_waiting = [g for g in readable if g.spot not in PEER_WAIT_SPOTS]
     if waiting and not_waiting:

@@ -172,6 +172,11 @@ def _classify_lock(stack: Stack) -> Spot:
         return Spot.DATA
     if any(f.file.endswith(_THREADED_COLLECTIVES) for f in stack.frames):
         return Spot.COLLECTIVE
+    owner = next((f for f in stack.frames if not f.is_standard_library), None)
+    if owner is not None and not owner.is_user:
+        owners_spot = _spot_of_function(owner.file, owner.function)
+        if owners_spot is not None:
+            return owners_spot
     return Spot.ANSWER if is_external_wait(stack.frames) else Spot.LOCK
 
 

@@ -81,13 +81,30 @@ _NATIVE_CALLS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
             f"{_LIBRARIES}jax/_src/distributed.py",
             "initialize",
         ),
+        (
+            r"\btensorflow::Grpc(?:RemoteMaster|Session)::\w*(?:Create|Extend)|\bTF_ExtendGraph\b"
+            r"|\btensorflow::GrpcRemoteMaster::CallWithRetry<tensorflow::(?:Create|Extend)SessionRequest",
+            f"{_LIBRARIES}tensorflow/python/client/session.py",
+            "_extend_graph",
+        ),
+        (
+            r"\btensorflow::(?:Direct|Grpc|Master)Session::(?:Run|WaitForNotification)|\bTF_SessionRun\w*",
+            f"{_LIBRARIES}tensorflow/python/client/session.py",
+            "_call_tf_sessionrun",
+        ),
+        (
+            r"\bTFE_(?:Py_)?Execute\b|\btensorflow::EagerExecute\b",
+            f"{_LIBRARIES}tensorflow/python/eager/execute.py",
+            "quick_execute",
+        ),
     )
 )  # fmt: skip
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    if ("\n#0 " not in text and not text.startswith("#0 ")) or _CRASH.search(text):
+    has_stack = "\n#0 " in text or text.startswith("#0 ") or _PY_BT_HEAD in text
+    if not has_stack or _CRASH.search(text):
         return None
     lines = [line[:MAX_FRAME_CHARS].rstrip() for line in text.split("\n")]
     begin, pid, thread = _main_thread(lines)
@@ -112,7 +129,8 @@ def _main_thread(lines: list[str]) -> tuple[int, int, list[str]]:
         if head["number"] == "1":
             end = heads[place + 1][0] if place + 1 < len(heads) else len(lines)
             return number, int(head["pid"]), lines[number + 1 : end]
-    begin = next(n for n, line in enumerate(lines) if line.startswith("#0 "))
+    begins = (n for n, line in enumerate(lines) if line.startswith(("#0 ", _PY_BT_HEAD)))
+    begin = next(begins, len(lines))
     return begin, 0, lines[begin:]
 
 

@@ -12,6 +12,7 @@ import msgspec
 from allaboard.analysis.log_ends.post_traceback_output import is_training
 from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit
+from allaboard.formats.dumps.dump_sections import label_dumps
 from allaboard.formats.dumps.ipython_tracebacks import convert_headless
 from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
@@ -129,7 +130,7 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     if b"\0" in exhibit.data[:BINARY_CHECK_LENGTH]:
         return (exhibit,)
     text, line_numbers = expand_json_lines(exhibit.text)
-    labelled_lines = label_sections(assign_ranks(split_labels(text)))
+    labelled_lines = label_dumps(label_sections(assign_ranks(split_labels(text))))
     labels = {label for label, _ in labelled_lines}
     if labels == {NO_LABEL} or len(labels) > MAX_PROCESSES:
         plain = "\n".join(line for _, line in labelled_lines)

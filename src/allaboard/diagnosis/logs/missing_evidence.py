@@ -14,6 +14,10 @@ from allaboard.facts.rank_sets import describe_ranks, name_ranks
 
 PYSPY_JSON_HINT = "; py-spy dump --json prints one process, with --subprocesses too"
 """Hint for py-spy 0.4.3."""
+_DUMP_TWICE = (
+    "dump every rank twice, some seconds apart (py-spy dump --pid PID > RANK.txt), and give all files to "
+    "allaboard diagnose"
+)
 MAX_WORLD_SIZE = 1_000_000
 """Ranks that are looked for; a file may state any number."""
 
@@ -80,6 +84,12 @@ def why_no_finding(
         return "no finding: " + _describe_one_place(
             crowds[0], any(is_peer_wait(p.stack) for p in ranks)
         )
+    if crowds and all(crowd.calls for crowd in crowds):
+        count = sum(crowd.count for crowd in crowds)
+        return (
+            f"no finding: the {count} dumped processes are at {len(crowds)} places, and none of these shows for "
+            f"whom the others wait. If the job has more ranks, dump those; else {_DUMP_TWICE}"
+        )
     known_count = len(record.names) - record.unknown_count
     evidence = "message, traceback, dump or trace of a fault"
     if record.has_traceback:
@@ -97,16 +107,12 @@ def _describe_one_place(crowd: Crowd, waits_for_peers: bool) -> str:
     place = f" at {crowd.at}" if crowd.at else ""
     call = f", in {crowd.inside}" if crowd.inside else ""
     begin = f"{who} {'is' if crowd.count == 1 else 'are'} {crowd.doing}{place}{call}"
-    again = (
-        "dump every rank twice, some seconds apart (py-spy dump --pid PID > RANK.txt), and give all files to "
-        "allaboard diagnose"
-    )
     if not waits_for_peers:
-        return f"{begin}. Whether it stays there is not shown by one dump: {again}"
+        return f"{begin}. Whether it stays there is not shown by one dump: {_DUMP_TWICE}"
     if crowd.count == 1:
         return (
             f"{begin}, where it waits for the other ranks. It is not shown whether it hangs there, nor for "
-            f"whom: {again}"
+            f"whom: {_DUMP_TWICE}"
         )
     return (
         f"{begin}, all at one place: nobody waits for one of these. If the job has more ranks, dump those. "

@@ -17,6 +17,7 @@ from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.end_advice import record_advice
 from allaboard.facts import Exhibit, Heard, LoggedReason, Severity, Speaker, Testimony
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+from allaboard.formats.dumps.stack_frames import without_source_lines
 
 _RULE = "LOG012"
 """The rule of ends that no other one explains."""
@@ -27,7 +28,8 @@ MAX_REASONS = 40
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    lines = exhibit.text.split("\n")
+    written = exhibit.text.split("\n")
+    lines = without_source_lines(written)
     unlabelled = [*map(strip_rank_label, lines)]
     errors = preceding_errors(unlabelled)
     reasons = tuple(
@@ -43,7 +45,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     )
     if not reasons:
         return None
-    if TRACEBACK_HEAD in exhibit.text or _STACK_HEAD in exhibit.text:
+    if lines != written or TRACEBACK_HEAD in exhibit.text or _STACK_HEAD in exhibit.text:
         return Testimony(reasons=reasons)  # of a traceback it is known whether it ended the process
     final = None if exhibit.trained_after else final_report(unlabelled, errors)
     heard = () if final is None else (_heard(final, lines, exhibit),)

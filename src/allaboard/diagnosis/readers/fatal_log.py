@@ -71,6 +71,7 @@ from allaboard.diagnosis.wordings.end_lines import (
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+from allaboard.formats.dumps.stack_frames import without_source_lines
 
 UNEXPLAINED_END = "LOG012"
 """The rule that reports these ends."""
@@ -141,7 +142,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     if training_over_line(text):
         return None
-    lines = text.split("\n")
+    lines = without_source_lines(text.split("\n"))
     heard = (
         _refused_connection(exhibit, text, lines)
         or _last_words(exhibit, text, lines)

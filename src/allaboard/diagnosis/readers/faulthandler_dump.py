@@ -10,6 +10,7 @@ from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Stack, Testimony
 from allaboard.formats.dumps.faulthandler import Crash, find_crash, find_dumps, last_dumps
+from allaboard.formats.dumps.log_prefixes import without_torch_labels
 from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.rank_hints import ranks_from_variables
 
@@ -28,7 +29,7 @@ MAX_VARIABLE_DISTANCE = 400
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    text = exhibit.text
+    text = without_torch_labels(exhibit.text)
     if sections := _rank_sections(exhibit, text):
         dumps = [g for section in sections for g in _requested_dumps(section, section.text)]
         return Testimony(glimpses=tuple(dumps)) if dumps else None

@@ -6,6 +6,7 @@ import re
 
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
+from allaboard.formats.dumps.log_prefixes import without_torch_labels
 from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.pyspy import ProcessDump, parse_json_dumps, parse_text_dumps
 from allaboard.formats.dumps.rank_hints import rank_from_command, ranks_from_variables
@@ -15,7 +16,7 @@ MAX_AMBIGUOUS_RANK = 1000
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    text = exhibit.text
+    text = without_torch_labels(exhibit.text)
     dumps = parse_text_dumps(text) or parse_json_dumps(text)
     if not dumps:
         return None
@@ -35,7 +36,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         line, counted_up_to = line + text.count("\n", counted_up_to, dump.begin), dump.begin
         place = exhibit.place_of_line(line)
         glimpses.append(
-            _glimpse(place, dump, role, rank if rank >= 0 else rank_from_name.get(dump.pid, -1))
+            _glimpse(
+                exhibit, place, dump, role, rank if rank >= 0 else rank_from_name.get(dump.pid, -1)
+            )
         )
     return Testimony(glimpses=tuple(glimpses))
 
@@ -44,25 +47,26 @@ def _rank_from_name(exhibit: Exhibit, candidates: list[ProcessDump]) -> dict[int
     """Return the rank in a file's name for the one process of it that is the rank, by pid.
 
     That process is the one that started the others. A number that is a pid is no rank, unless the file is
-    called ``rank``: containers have pids as low as ranks.
+    called ``rank``: containers have pids as low as ranks. A heading or a prefix states one.
     """
     pids = {one.pid for one in candidates}
     roots = {one.pid for one in candidates if not one.parent or one.parent not in pids}
     names_a_rank = re.search(rf"rank[-_.]?0*{exhibit.rank}(?!\d)", exhibit.name, re.IGNORECASE)
-    if len(roots) != 1 or (
-        exhibit.rank in pids - {0} and not (names_a_rank and exhibit.rank < MAX_AMBIGUOUS_RANK)
-    ):
+    is_stated = bool(exhibit.numbers) or (names_a_rank and exhibit.rank < MAX_AMBIGUOUS_RANK)
+    if len(roots) != 1 or (exhibit.rank in pids - {0} and not is_stated):
         return {}
     return dict.fromkeys(roots, exhibit.rank)
 
 
-def _glimpse(place: Place, dump: ProcessDump, role: str, rank: int) -> Glimpse:
+def _glimpse(exhibit: Exhibit, place: Place, dump: ProcessDump, role: str, rank: int) -> Glimpse:
     # A variable of the program is the rank itself; an argument may be about something else.
     guess = dump.rank if dump.rank >= 0 else rank_from_command(dump.command)
+    guess = guess if guess >= 0 or role else exhibit.local
     return Glimpse(
         origin=place,
         rank=-1 if role else rank,
         pid=dump.pid,
+        host=exhibit.host,
         stack=Stack(frames=dump.frames, taken_at=0.0, by="py-spy") if dump.frames else None,
         guess=guess,
         command=dump.command,

@@ -40,6 +40,7 @@ _ERROR_LINE = re.compile(
 _STACK_HEAD = "Stack trace of the failed collective:"
 _STACK_ROW = re.compile(r"#\d{1,4} \S")
 """Matches PyTorch's rows of one collective's stack: only their head has torch's prefix."""
+_TORCH_LABELS = re.compile(r"^\[rank\d{1,7}\]: ?", re.MULTILINE)
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
 _DATE = r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}:? ?)?"
@@ -138,6 +139,11 @@ PREFIX_FORMS = (
         repeats=True,
     ),
 )
+
+
+def without_torch_labels(text: str) -> str:
+    """Return the text of one process without the ``[rank1]: `` that PyTorch puts before its lines."""
+    return _TORCH_LABELS.sub("", text) if "[rank" in text else text
 
 
 def split_labels(text: str) -> list[tuple[Label, str]]:

@@ -68,7 +68,7 @@ def parse_text_dumps(text: str) -> list[ProcessDump]:
     heads = list(_PROCESS.finditer(text))[:MAX_PROCESSES]
     heads = heads or list(_RAY_HEAD.finditer(text))[:MAX_PROCESSES]
     if not heads:
-        return _headless_dump(text)
+        return _headless_dumps(text)
     if "\nThread " not in text:
         return []
     ends = [*(h.start() for h in heads[1:]), len(text)]
@@ -76,21 +76,24 @@ def parse_text_dumps(text: str) -> list[ProcessDump]:
     return [_process_dump(head, part) for head, part in parts if _BODY.search(part)]
 
 
-def _headless_dump(text: str) -> list[ProcessDump]:
-    """Return the dump of one process whose first lines were cut off; [] if it is none.
+def _headless_dumps(text: str) -> list[ProcessDump]:
+    """Return the dumps whose first lines were left out; [] if there are none.
 
-    The number of a thread is the pid only in the main thread's decimal form (Linux).
+    py-spy writes one main thread for each process. Threads above the first belong to it, and those below one
+    to that one. The number of a thread is the pid only in the main thread's decimal form (Linux).
     """
     heads = list(_THREAD_HEAD.finditer(text))[:MAX_PROCESSES]
     main_threads = [h for h in heads if h[2] == "MainThread"] or heads[:1]
-    if len(main_threads) != 1:
+    if not main_threads:
         return []
-    main_thread = main_threads[0]
-    pid = int(main_thread[1]) if main_thread[1].isdecimal() else 0
-    frames, values = _main_thread(text[heads[0].start() :], main_thread[1])
-    if not frames:
-        return []
-    return [ProcessDump(pid, heads[0].start(), frames, rank=rank_from_locals(values))]
+    begins = [heads[0].start(), *(h.start() for h in main_threads[1:])]
+    dumps = []
+    for main_thread, begin, end in zip(main_threads, begins, [*begins[1:], len(text)], strict=True):
+        pid = int(main_thread[1]) if main_thread[1].isdecimal() else 0
+        frames, values = _main_thread(text[begin:end], main_thread[1])
+        if frames:
+            dumps.append(ProcessDump(pid, begin, frames, rank=rank_from_locals(values)))
+    return dumps
 
 
 def _process_dump(head: re.Match[str], part: str) -> ProcessDump:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from allaboard.facts import Frame
@@ -10,6 +12,18 @@ from allaboard.late_pattern import compile_late
 
 _THREAD = compile_late(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = compile_late(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
+
+_LISTED_FRAME = compile_late(r'\s{0,8}(?:\(Python\) )?File:? "[^"\n]{1,500}", line \d+, in ')
+"""Begins a frame with whose source line a stack goes on."""
+
+
+def without_source_lines(lines: Sequence[str]) -> list[str]:
+    """Return the lines, those of source code below the frames of a stack emptied: they are no words of a
+    program."""
+    return [
+        "" if number and line.startswith(" ") and _LISTED_FRAME.match(lines[number - 1]) else line
+        for number, line in enumerate(lines)
+    ]
 
 
 def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
