@@ -242,6 +242,27 @@ the way between them: NCCL_SOCKET_IFNAME, firewalls, the interfaces of each host
         unstaged="it needs GPUs; a recording of a real run is in bench/field",
         relations=Relations(reports_wait=True),
     ),
+    "log015_kernel_wait": _rule(
+        page="""A process of the training waits inside the kernel, or was stopped.
+
+## Why it matters
+A process in uninterruptible sleep (state D) waits for a file server, a disk or a driver, and does nothing else
+meanwhile, not even end. The others wait for it in their next collective. The kernel reports such a task after
+two minutes; `ps` and `/proc/PID/stack` show it at once, but also for a wait that is over a moment later.
+
+## What to do
+Look at what the finding names: the server of that filesystem and the network to it, the disk, the driver. The
+process goes on by itself once that answers. One that is stopped goes on with `kill -CONT PID`.
+""",
+        example=sample_heard(
+            "LOG015",
+            "pid 4242 (python) waited in the kernel for its NFS server (in nfs_lookup), for 120 s and more",
+            "INFO: task python:4242 blocked for more than 120 seconds.",
+            fix="dmesg -T | tail -40",
+        ),
+        unstaged="it is read after the fact, in words taken from the source of the kernel",
+        relations=Relations(explains=("DUMP001", "LOG001")),
+    ),
     "log012_unexplained_end": _rule(
         page="""A process failed or waits, and all that is known is its last words.
 

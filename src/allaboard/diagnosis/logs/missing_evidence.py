@@ -87,8 +87,8 @@ def why_no_finding(
     if crowds and all(crowd.calls for crowd in crowds):
         count = sum(crowd.count for crowd in crowds)
         return (
-            f"no finding: the {count} dumped processes are at {len(crowds)} places, and none of these shows for "
-            f"whom the others wait. If the job has more ranks, dump those; else {_DUMP_TWICE}"
+            f"no finding: the {count} dumped processes are at {len(crowds)} places, and none of these shows "
+            f"for whom the others wait. If the job has more ranks, dump those; else {_DUMP_TWICE}"
         )
     known_count = len(record.names) - record.unknown_count
     evidence = "message, traceback, dump or trace of a fault"

@@ -25,7 +25,7 @@ _PASSED_OVER = re.compile(r"\s*$|```|~~~|\(gdb\)|Collecting |Stack dump for |Dum
 
 
 def label_dumps(labelled_lines: Sequence[tuple[Label, str]]) -> list[tuple[Label, str]]:
-    """Return the lines, those of a dump with the process that its heading names, where no prefix names one."""
+    """Return the lines, those of a dump with the process that its heading names if no prefix names one."""
     headings = {
         number: heading
         for number, (label, line) in enumerate(labelled_lines)
