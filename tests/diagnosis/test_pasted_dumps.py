@@ -238,3 +238,31 @@ def test_a_report_without_errors_is_none(tmp_path: Path) -> None:
         "reasons why we see collective timeout.\n"
     )
     assert not dumped(tmp_path, text).findings
+
+
+def test_lines_with_pytorchs_label_are_a_dump_of_that_rank(tmp_path: Path) -> None:
+    text = "".join(
+        f"[rank{rank}]: {line}\n"
+        for rank, (call, place) in enumerate((("barrier", 50), ("all_gather", 71)))
+        for line in (
+            "Current thread 0x00007f8ab3d3f740 (most recent call first):",
+            f'  File "{SITE}/torch/distributed/distributed_c10d.py", line 3600 in {call}',
+            f'  File "/app/t.py", line {place} in main',
+        )
+    )
+    (finding,) = dumped(tmp_path, text).findings
+    assert finding.rule == "DUMP004"
+    assert "rank 0 is in barrier at t.py:50 in main, rank 1 is in all_gather" in finding.summary
+
+
+def test_a_server_that_serves_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    coordinator = """    wait (threading.py:320)
+    join (tensorflow/python/distribute/coordinator/cluster_coordinator.py:1245)
+    train (train.py:88)
+"""
+    server = """    join (tensorflow/python/training/server_lib.py:233)
+    run_ps (train.py:30)
+"""
+    found = dumped(tmp_path, f"chief:\n{spied(88, coordinator)}\nps 0:\n{spied(99, server)}")
+    assert not found.findings
+    assert "If the job has more ranks, dump those" in found.conclusion

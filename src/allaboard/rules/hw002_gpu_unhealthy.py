@@ -45,12 +45,13 @@ def check(hardware: Hardware) -> Iterator[Claim]:
 def _claim_about_gpu(hardware: Hardware, gpu: GpuReading, troubles: list[Trouble]) -> Claim:
     members = members_on_gpu(hardware, gpu)
     worst = troubles[0]
+    device = ", ".join(filter(None, (gpu.model, gpu.uuid)))
     return Claim(
         summary=f"GPU {gpu.index} ({gpu.bus}){_where(members, gpu.host)} is not healthy: {worst.text}",
         who=members,
         evidence=(
             *(Evidence(t.text, str(gpu.place)) for t in troubles[:4]),
-            Evidence(f"{gpu.model}, {gpu.uuid}", str(gpu.place)),
+            *((Evidence(device, str(gpu.place)),) if device else ()),
         ),
         fix=worst.fix.replace("{bus}", gpu.bus) or _DRAIN,
         severity=_severity(worst.weight),

@@ -246,9 +246,9 @@ the way between them: NCCL_SOCKET_IFNAME, firewalls, the interfaces of each host
         page="""A process of the training waits inside the kernel, or was stopped.
 
 ## Why it matters
-A process in uninterruptible sleep (state D) waits for a file server, a disk or a driver, and does nothing else
-meanwhile, not even end. The others wait for it in their next collective. The kernel reports such a task after
-two minutes; `ps` and `/proc/PID/stack` show it at once, but also for a wait that is over a moment later.
+A process in uninterruptible sleep (state D) waits for a file server, a disk or a driver, and does nothing
+else meanwhile, not even end. The others wait for it in their next collective. The kernel reports such a task
+after two minutes; `ps` and `/proc/PID/stack` show it at once, but also a wait that is over a moment later.
 
 ## What to do
 Look at what the finding names: the server of that filesystem and the network to it, the disk, the driver. The

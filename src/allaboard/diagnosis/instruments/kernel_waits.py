@@ -37,13 +37,15 @@ _GENERIC = re.compile(
 _PS_HEAD = re.compile(r"^\s*(?:\S+\s+)*PID\b.*\b(?:STAT|S)\b.*\b(?:COMMAND|CMD|ARGS)\s*$")
 _PS_COMMAND = re.compile(r"\bps (?:-\w* ?)*-?\w*o ?(?P<columns>[\w%:,]*pid[\w%:,]*)")
 """The command itself, where a filter has taken the head away."""
-_PS_AUX = "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND".split()
+_PS_AUX = ["USER", "PID", "%CPU", "%MEM", "VSZ", "RSS", "TTY", "STAT", "START", "TIME", "COMMAND"]
 _PS_AUX_ROW = re.compile(
     r"^[\w.+-]{1,40} +\d{1,9} +\d+\.\d +\d+\.\d +\d+ +\d+ +\S{1,12} +[A-Z][\w<+]{0,5} +\S+ +\d+:\d\d "
 )
 """A row of `ps aux`."""
 _TRAINS = re.compile(r"python|torchrun|accelerate|deepspeed|horovod")
-_STOPPED_FIX = "kill -CONT {pid}   # on its host, if nobody debugs it; it was stopped by a signal or a debugger"
+_STOPPED_FIX = (
+    "kill -CONT {pid}   # on its host, if nobody debugs it: a signal or a debugger stopped it"
+)
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:

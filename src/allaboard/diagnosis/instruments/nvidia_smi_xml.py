@@ -83,8 +83,16 @@ def _gpu(exhibit: Exhibit, host: str, position: int, gpu: XmlElement) -> GpuRead
         host=host,
         processes=tuple(_processes(gpu)),
         troubles=tuple(_troubles(gpu)),
+        utilization=_number(gpu.value("utilization", "gpu_util")),
+        used_mib=_number(gpu.value("fb_memory_usage", "used")),
         place=exhibit.place_of_line(0),
     )
+
+
+def _number(value: str) -> int:
+    """Return the number before a unit; -1 if there is none."""
+    number = value.partition(" ")[0]
+    return int(number) if number.isdecimal() else -1
 
 
 def _processes(gpu: XmlElement) -> Iterator[GpuProcess]:

@@ -61,8 +61,8 @@ KERNEL_WAITS = (
     _wait(
         r"uvm_|nv_|nvidia|os_acquire_|rm_|_nv\d",
         "NVIDIA's driver",
-        "on that host: dmesg -T | grep -iE 'xid|nvrm' | tail -20; nvidia-smi   # hangs too: take the host out, "
-        "reboot",
+        "on that host: dmesg -T | grep -iE 'xid|nvrm' | tail -20; nvidia-smi   # hangs too: take the host "
+        "out, reboot it",
     ),
     _wait(
         r"ib_|mlx[45]_|rdma_|uverbs_",

@@ -79,6 +79,10 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True):
     """The processes that use it."""
     troubles: tuple[Trouble, ...] = ()
     """What is wrong with it."""
+    utilization: int = -1
+    """Share of the last sample in which it computed, percent; -1 if not told."""
+    used_mib: int = -1
+    """Memory in use, MiB; -1 if not told."""
     place: Place
     """Where it was read."""
 
