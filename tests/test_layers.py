@@ -15,6 +15,7 @@ ROWS: list[tuple[str, ...]] = [
     ("contracts", "hosts", "formats", "formats/dumps"),
     (
         "analysis",
+        "formats/dumps/thread_dumps",
         "hosts/awaited",
         "hosts/gpu",
         "analysis/data",

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from allaboard.formats.dumps.faulthandler import MAX_THREADS, last_dumps
 from allaboard.formats.dumps.process_roles import process_role
-from allaboard.formats.dumps.pyspy import parse_json_dumps, parse_text_dumps
 from allaboard.formats.dumps.rank_hints import (
     rank_from_command,
     rank_from_locals,
     ranks_from_variables,
 )
+from allaboard.formats.dumps.thread_dumps.faulthandler import MAX_THREADS, last_dumps
+from allaboard.formats.dumps.thread_dumps.pyspy import parse_json_dumps, parse_text_dumps
 
 FRAME = '  File "/h/train.py", line {} in f\n'
 

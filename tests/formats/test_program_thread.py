@@ -8,8 +8,8 @@ import pytest
 
 from allaboard.facts import Frame
 from allaboard.formats.dumps.process_roles import process_role
-from allaboard.formats.dumps.program_thread import program_frames
-from allaboard.formats.dumps.stack_frames import parse_pyspy
+from allaboard.formats.dumps.thread_dumps.program_thread import program_frames
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_pyspy
 
 RAY = "/v/lib/python3.11/site-packages/ray"
 THREADING = "/usr/lib/python3.11/threading.py"

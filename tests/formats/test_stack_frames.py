@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_pyspy
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_faulthandler, parse_pyspy
 
 DUMP = """Thread 0x00007f1b2c3d4700 (most recent call first):
   File "/usr/lib/python3.11/threading.py", line 327 in wait

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.stated_identity import (
+from allaboard.formats.dumps.thread_dumps.stated_identity import (
     FrameLocals,
     parse_frames_with_locals,
     stated_by_init,

@@ -18,7 +18,7 @@ from allaboard.analysis.stalls.gil_contention import (
     stays_at_futex,
 )
 from allaboard.facts import Frame, Grip, Task
-from allaboard.formats.dumps.stack_frames import SpiedThread
+from allaboard.formats.dumps.thread_dumps.stack_frames import SpiedThread
 from allaboard.sampling import pyspy
 from allaboard.sampling.gil_sampler import GilSampler
 

@@ -14,7 +14,7 @@ import pytest
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame
 from allaboard.facts.stack import ENDED_CHILD
-from allaboard.formats.dumps.stack_frames import parse_faulthandler
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_faulthandler
 from allaboard.hosts import proc
 from allaboard.protocol.events import StackSampled
 from allaboard.sampling import faulthandler_stacks, pyspy, source_lines, stack_sampler

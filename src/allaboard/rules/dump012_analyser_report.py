@@ -29,7 +29,9 @@ RULE = Rule(
     check=known_message_check("DUMP012"),
     fires_on={"five ranks are missing in the report": (_EXAMPLE, _EXAMPLE.says)},
     silent_on={
-        "another message": sample_heard("NET005", "a port is taken", "Address already in use"),
+        "a message about a port that is taken": sample_heard(
+            "NET005", "a port is taken", "Address already in use"
+        ),
     },
     unstaged="it is read after the fact, in words taken from PyTorch's own source",
     relations=Relations(explains=("EXIT005", "LOG001", "LOG007")),

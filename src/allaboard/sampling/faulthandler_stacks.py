@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame
-from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_threads
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_faulthandler, parse_threads
 from allaboard.hosts import pidfd, proc
 from allaboard.launch import signals
 

@@ -24,7 +24,7 @@ from allaboard.analysis.stalls.gil_contention import (
     stays_at_futex,
 )
 from allaboard.facts import Grip
-from allaboard.formats.dumps.stack_frames import SpiedThread
+from allaboard.formats.dumps.thread_dumps.stack_frames import SpiedThread
 from allaboard.hosts.thread_stats import system_call, thread_stats
 
 MAX_CANDIDATES = 8

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.stack_frames import SpiedThread, parse_pyspy, parse_spied_threads
+from allaboard.formats.dumps.thread_dumps.stack_frames import (
+    SpiedThread,
+    parse_pyspy,
+    parse_spied_threads,
+)
 from allaboard.hosts import pidfd
 from allaboard.sampling.source_lines import with_source
 

@@ -10,7 +10,7 @@ from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
 from allaboard.facts.stack import ENDED_CHILD
-from allaboard.formats.dumps.stack_frames import parse_pyspy, parse_spied_threads
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_pyspy, parse_spied_threads
 from allaboard.hosts import proc
 from allaboard.hosts.awaited.awaited_end import awaited_end
 from allaboard.hosts.awaited.failed_processes import failed_processes

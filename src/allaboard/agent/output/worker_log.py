@@ -13,7 +13,7 @@ from allaboard.agent.output.stream_rows import StreamRows
 from allaboard.agent.output.terminal import LineSink
 from allaboard.facts.time_shares import PrintedLoss
 from allaboard.formats.dumps.device_assertion import MARK, find_device_assertion
-from allaboard.formats.dumps.faulthandler import FATAL_ERROR, find_crash
+from allaboard.formats.dumps.thread_dumps.faulthandler import FATAL_ERROR, find_crash
 from allaboard.late_pattern import compile_late
 from allaboard.launch.private_files import open_to_append
 

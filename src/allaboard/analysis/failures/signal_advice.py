@@ -6,7 +6,7 @@ import re
 import signal
 from typing import NamedTuple
 
-from allaboard.formats.dumps.faulthandler import FATAL_ERROR
+from allaboard.formats.dumps.thread_dumps.faulthandler import FATAL_ERROR
 
 _PLACE = re.compile(r", (\S.* in \S+)$")
 _CRASH = "PYTHONFAULTHANDLER=1 shows the line that it was at; ulimit -c unlimited leaves a core"

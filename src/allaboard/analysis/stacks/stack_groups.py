@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Stack
-from allaboard.formats.dumps.stack_frames import parse_faulthandler
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_faulthandler
 
 MAX_PLACES = 4096
 """Different places that are kept apart. Ranks at further places are counted together, so that memory stays

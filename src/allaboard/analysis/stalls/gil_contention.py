@@ -14,7 +14,7 @@ import msgspec
 
 from allaboard.analysis.stacks.stack_classifier import is_peer_wait, is_same_place
 from allaboard.facts import Frame, Grip, Member, Stack, Task
-from allaboard.formats.dumps.stack_frames import SpiedThread
+from allaboard.formats.dumps.thread_dumps.stack_frames import SpiedThread
 
 MIN_GIL_WAKES_PER_S = 60.0
 """Wake-ups a second that a thread makes at least while it waits for the GIL; a busy host delays them."""

@@ -54,13 +54,13 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     begins = [match.start() for match in _BEGIN.finditer(text)][: MAX_BLOCKS + 1]
     ends = [*begins[1:], len(text)]
-    found: dict[str, Heard] = {}
+    heard_by_text: dict[str, Heard] = {}
     for begin, end in list(zip(begins, ends, strict=False))[:MAX_BLOCKS]:
         block = text[begin : min(end, begin + MAX_BLOCK_CHARS)]
         heard = _read_block(exhibit, block, text.count("\n", 0, begin))
         if heard is not None:
-            found.setdefault(heard.says, heard)
-    return Testimony(heard=tuple(found.values())) if found else None
+            heard_by_text.setdefault(heard.says, heard)
+    return Testimony(heard=tuple(heard_by_text.values())) if heard_by_text else None
 
 
 def _read_block(exhibit: Exhibit, block: str, lines_before: int) -> Heard | None:
@@ -107,16 +107,16 @@ def _collective(block: str) -> str:
     if group is not None:
         words += f" of group {group[1].rstrip('.,')}"
     frames = [Frame(m["file"], int(m["line"]), m["name"]) for m in _FRAME.finditer(block)]
-    own = next((frame for frame in frames if frame.is_user), None)
-    return f"{words}, called at {own}" if own is not None else words
+    user_frame = next((frame for frame in frames if frame.is_user), None)
+    return f"{words}, called at {user_frame}" if user_frame is not None else words
 
 
 def _difference(ranks: tuple[int, ...], culprit: re.Match[str], collective: str) -> str:
-    other = _OTHER_CALL.search(culprit["details"] or "")
-    if other is not None:
+    other_call = _OTHER_CALL.search(culprit["details"] or "")
+    if other_call is not None:
         return (
-            f"{name_ranks(ranks)} called {other['found'].rpartition(':')[2]} where the first rank called "
-            f"{collective}"
+            f"{name_ranks(ranks)} called {other_call['found'].rpartition(':')[2]} where the first rank "
+            f"called {collective}"
         )
     kind = culprit["kind"].removesuffix("_MISMATCH").replace("_", " ").lower()
     verb = "differs" if len(ranks) == 1 else "differ"

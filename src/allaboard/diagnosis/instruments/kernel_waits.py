@@ -58,18 +58,24 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _blocked_tasks(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
-    seen: set[int] = set()
+    reported_pids: set[int] = set()
     for number, line in enumerate(lines):
         match = _BLOCKED.search(line) if "blocked" in line else None
-        if match is None or int(match["pid"]) in seen:
+        if match is None or int(match["pid"]) in reported_pids:
             continue
-        seen.add(int(match["pid"]))
+        reported_pids.add(int(match["pid"]))
         trace = lines[number + 1 : number + MAX_TRACE_LINES]
         end = next((n for n, t in enumerate(trace) if _BLOCKED.search(t)), len(trace))
         functions = [m["name"] for t in trace[:end] if (m := _FUNCTION.search(t)) is not None]
-        who = f"pid {match['pid']} ({match['name']})"
+        process_name = f"pid {match['pid']} ({match['name']})"
         yield _heard(
-            exhibit, number, line, int(match["pid"]), who, functions, f"for {match['s']} s and more"
+            exhibit,
+            number,
+            line,
+            int(match["pid"]),
+            process_name,
+            functions,
+            f"for {match['s']} s and more",
         )
 
 
@@ -84,13 +90,13 @@ def _stacks(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
             functions.append(match["name"])
             number += 1
         if functions and find_kernel_wait(_telling(functions))[0].functions.pattern:
-            who = f"pid {pid}" if pid else "a process"
+            process_name = f"pid {pid}" if pid else "a process"
             yield _heard(
                 exhibit,
                 begin,
                 lines[begin],
                 pid,
-                who,
+                process_name,
                 functions,
                 "when it was looked at",
                 Severity.WARNING,
@@ -114,14 +120,14 @@ def _listed(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
         if not row.get("PID", "").isdecimal() or not _TRAINS.search(command):
             continue
         pid = int(row["PID"])
-        who = f"pid {pid} ({command[:80]})"
+        process_name = f"pid {pid} ({command[:80]})"
         if state[:1] == "D":
             functions = [row[c] for c in row if c.startswith("WCHAN") and row[c] != "-"]
             yield _heard(
-                exhibit, number, line, pid, who, functions, "when ps ran", Severity.WARNING
+                exhibit, number, line, pid, process_name, functions, "when ps ran", Severity.WARNING
             )
         elif state[:1] in ("T", "t"):
-            says = f"{who} is stopped (state {state[:1]}) and does nothing"
+            says = f"{process_name} is stopped (state {state[:1]}) and does nothing"
             yield _message(
                 exhibit, number, line, pid, says, _STOPPED_FIX.format(pid=pid), Severity.WARNING
             )
@@ -145,14 +151,14 @@ def _heard(
     number: int,
     line: str,
     pid: int,
-    who: str,
+    process_name: str,
     functions: Sequence[str],
     since: str,
     severity: Severity = Severity.ERROR,
 ) -> Heard:
     wait, function = find_kernel_wait(_telling(functions))
     inside = f" (in {function})" if function else ""
-    says = f"{who} waited in the kernel for {wait.awaited}{inside}, {since}"
+    says = f"{process_name} waited in the kernel for {wait.awaited}{inside}, {since}"
     return _message(exhibit, number, line, pid, says, wait.fix.format(pid=pid or "PID"), severity)
 
 

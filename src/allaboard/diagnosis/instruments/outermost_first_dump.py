@@ -8,8 +8,8 @@ from __future__ import annotations
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Stack, Testimony
 from allaboard.formats.dumps.log_prefixes import without_torch_labels
-from allaboard.formats.dumps.outermost_first import parse_threads_dump
 from allaboard.formats.dumps.process_roles import process_role
+from allaboard.formats.dumps.thread_dumps.outermost_first import parse_threads_dump
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:

@@ -23,7 +23,7 @@ from allaboard.diagnosis.live.target_selection import redacted_command
 from allaboard.facts import ATTACHED, Awaited, HostLook, Phase, Present, Stack
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
-from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
+from allaboard.formats.dumps.thread_dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
 from allaboard.hosts.awaited.output_file import read_output_tail
 from allaboard.hosts.awaited.peers import awaited_peers, connected_peers

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from allaboard.diagnosis.live.job_groups import RANK_NAMES, Probe
 from allaboard.diagnosis.live.training_processes import TrainingProcess
 from allaboard.formats.dumps.process_roles import process_role
-from allaboard.formats.dumps.stated_identity import (
+from allaboard.formats.dumps.thread_dumps.stated_identity import (
     FrameLocals,
     parse_frames_with_locals,
     stated_by_init,

@@ -16,7 +16,7 @@ from allaboard.analysis.failures.lost_peer import mentions_lost_peer
 from allaboard.analysis.failures.signal_advice import crash_advice, crash_place
 from allaboard.analysis.log_ends.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.facts import Glimpse, Heard, Raised
-from allaboard.formats.dumps.faulthandler import FATAL_ERROR
+from allaboard.formats.dumps.thread_dumps.faulthandler import FATAL_ERROR
 
 _KILLED_CHILD = re.compile(
     r"the process of local rank (?P<local>\d+) \(pid \d+\) was killed by (?P<signal>SIG[A-Z]+)$"

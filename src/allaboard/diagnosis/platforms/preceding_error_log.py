@@ -17,7 +17,7 @@ from allaboard.contracts import LogReader
 from allaboard.diagnosis.wordings.end_advice import record_advice
 from allaboard.facts import Exhibit, Heard, LoggedReason, Severity, Speaker, Testimony
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
-from allaboard.formats.dumps.stack_frames import without_source_lines
+from allaboard.formats.dumps.thread_dumps.stack_frames import without_source_lines
 
 _RULE = "LOG012"
 """The rule of ends that no other one explains."""

@@ -71,7 +71,7 @@ from allaboard.diagnosis.wordings.end_lines import (
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
 from allaboard.facts.signal_name import SHELL_SIGNAL_OFFSET
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
-from allaboard.formats.dumps.stack_frames import without_source_lines
+from allaboard.formats.dumps.thread_dumps.stack_frames import without_source_lines
 
 UNEXPLAINED_END = "LOG012"
 """The rule that reports these ends."""

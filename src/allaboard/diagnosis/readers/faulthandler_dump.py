@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Stack, Testimony
-from allaboard.formats.dumps.faulthandler import Crash, find_crash, find_dumps, last_dumps
 from allaboard.formats.dumps.log_prefixes import without_torch_labels
 from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.rank_hints import ranks_from_variables
+from allaboard.formats.dumps.thread_dumps.faulthandler import (
+    Crash,
+    find_crash,
+    find_dumps,
+    last_dumps,
+)
 
 _SIGNALS = {
     "Segmentation fault": signal.SIGSEGV,

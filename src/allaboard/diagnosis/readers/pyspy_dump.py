@@ -8,8 +8,12 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
 from allaboard.formats.dumps.log_prefixes import without_torch_labels
 from allaboard.formats.dumps.process_roles import process_role
-from allaboard.formats.dumps.pyspy import ProcessDump, parse_json_dumps, parse_text_dumps
 from allaboard.formats.dumps.rank_hints import rank_from_command, ranks_from_variables
+from allaboard.formats.dumps.thread_dumps.pyspy import (
+    ProcessDump,
+    parse_json_dumps,
+    parse_text_dumps,
+)
 
 MAX_AMBIGUOUS_RANK = 1000
 """Numbers below this may be a rank or a pid."""

@@ -109,9 +109,11 @@ class CutTraceback(NamedTuple):
 
 def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     """Return the traceback with which these lines break off; None if they end otherwise."""
-    first = max(0, len(lines) - MAX_LINES)
+    first_number = max(0, len(lines) - MAX_LINES)
     numbers = [
-        n for n in range(first, len(lines)) if lines[n].strip() and lines[n].strip("`> ") != ""
+        n
+        for n in range(first_number, len(lines))
+        if lines[n].strip() and lines[n].strip("`> ") != ""
     ]
     frames = [n for n in numbers if _FRAME.match(lines[n])]
     if len(frames) < 2:
@@ -119,7 +121,7 @@ def cut_traceback(lines: Sequence[str]) -> CutTraceback | None:
     following = [lines[n] for n in numbers if n > frames[-1]]
     if len(following) > MAX_LOOSE_LINES or any(map(_ends_traceback, following)):
         return None
-    begin = _begin_of_block(lines, frames[-1], first)
+    begin = _begin_of_block(lines, frames[-1], first_number)
     is_python = TRACEBACK_HEAD in lines[begin]
     message = "" if is_python else _message_above(lines, begin)
     if not is_python and not message:
@@ -153,20 +155,20 @@ def _cut_box(lines: Sequence[str], numbers: Sequence[int]) -> CutTraceback | Non
     final = [lines[n] for n in numbers[-MAX_LOOSE_LINES:]]
     if not final or not all(map(_BOX_ROW.search, final)):
         return None
-    place: re.Match[str] | None = None
-    found: CutTraceback | None = None
+    box_place: re.Match[str] | None = None
+    cut_traceback: CutTraceback | None = None
     for number in numbers:
         if _BOX_END.match(lines[number]):
-            place = found = None
-        place = _BOX_PLACE.search(lines[number]) or place
+            box_place = cut_traceback = None
+        box_place = _BOX_PLACE.search(lines[number]) or box_place
         shown = _BOX_LINE.search(lines[number])
-        if place is not None and shown is not None and shown["line"] == place["line"]:
-            frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
-            found = CutTraceback(number, frame, frame, -1, "", "")
-    if found is None and place is not None:
-        frame = Frame(place["file"], int(place["line"]), place["function"] or "?")
+        if box_place is not None and shown is not None and shown["line"] == box_place["line"]:
+            frame = Frame(box_place["file"], int(box_place["line"]), box_place["function"] or "?")
+            cut_traceback = CutTraceback(number, frame, frame, -1, "", "")
+    if cut_traceback is None and box_place is not None:
+        frame = Frame(box_place["file"], int(box_place["line"]), box_place["function"] or "?")
         return CutTraceback(numbers[-1], frame, frame, -1, "", "")
-    return found
+    return cut_traceback
 
 
 def _ends_traceback(line: str) -> bool:
@@ -177,10 +179,10 @@ def _ends_traceback(line: str) -> bool:
     )
 
 
-def _begin_of_block(lines: Sequence[str], last: int, first: int) -> int:
+def _begin_of_block(lines: Sequence[str], last_number: int, first_number: int) -> int:
     """Return the index of the head above these frames, or of the first line that is not indented."""
-    number = last
-    while number > first:
+    number = last_number
+    while number > first_number:
         number -= 1
         line = lines[number]
         if TRACEBACK_HEAD in line:
@@ -189,16 +191,16 @@ def _begin_of_block(lines: Sequence[str], last: int, first: int) -> int:
             line.strip()
             and line[:1] not in (" ", "\t", ">")
             and line.strip("^~ ")
-            and not _has_head(lines, first, number)
+            and not _has_head(lines, first_number, number)
         ):
             return number
     return number
 
 
-def _has_head(lines: Sequence[str], first: int, number: int) -> bool:
+def _has_head(lines: Sequence[str], first_number: int, number: int) -> bool:
     """Return True if a head stands above, with nothing in between that ends a traceback: processes that write
     at once tear each other's lines."""
-    for above in range(number, first - 1, -1):
+    for above in range(number, first_number - 1, -1):
         if TRACEBACK_HEAD in lines[above]:
             return True
         if above < number and _ends_traceback(lines[above]) and not _FRAME.match(lines[above + 1]):
@@ -208,12 +210,16 @@ def _has_head(lines: Sequence[str], first: int, number: int) -> bool:
 
 def _is_innermost_first(lines: Sequence[str], begin: int) -> bool:
     """Return True if the first frame below this line is the one that raised."""
-    first = next((n for n in range(begin + 1, len(lines)) if _FRAME.match(lines[n])), len(lines))
-    return any(line.lstrip().startswith("raise ") for line in lines[first + 1 : first + 2])
+    frame_number = next(
+        (n for n in range(begin + 1, len(lines)) if _FRAME.match(lines[n])), len(lines)
+    )
+    return any(
+        line.lstrip().startswith("raise ") for line in lines[frame_number + 1 : frame_number + 2]
+    )
 
 
 def _message_above(lines: Sequence[str], begin: int) -> str:
     """Return the message below which the frames stand; "" if that line is none."""
-    rest = (line.strip() for line in lines[begin + 1 : begin + 3] if not _FRAME.match(line))
-    text = " ".join([lines[begin].strip(), *rest])
+    next_lines = (line.strip() for line in lines[begin + 1 : begin + 3] if not _FRAME.match(line))
+    text = " ".join([lines[begin].strip(), *next_lines])
     return text[:300] if _ERROR_WORDS.search(text) else ""

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.program_thread import program_frames
+from allaboard.formats.dumps.thread_dumps.program_thread import program_frames
 
 MAX_THREADS = 4096
 """Threads that are read of one text."""
@@ -62,8 +62,8 @@ def parse_threads_dump(text: str) -> ThreadsDump | None:
     pid = int(process["pid"]) if process is not None else 0
     if not pid and is_pystack and number is not None:
         pid = int(number[0], 0)
-    others = (t.frames for t in threads if t is not main)
-    return ThreadsDump(threads[0].line, pid, program_frames(main.frames, others))
+    other_threads = (t.frames for t in threads if t is not main)
+    return ThreadsDump(threads[0].line, pid, program_frames(main.frames, other_threads))
 
 
 def _read_threads(lines: list[str]) -> list[_Thread]:

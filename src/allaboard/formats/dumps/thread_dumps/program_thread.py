@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.autograd_threads import with_backward_thread
+from allaboard.formats.dumps.thread_dumps.autograd_threads import with_backward_thread
 from allaboard.late_pattern import compile_late
 
 _SERVES = compile_late(r"(?:^|/)ray/_private/(?:worker|workers/default_worker)\.py$")

@@ -12,9 +12,9 @@ import msgspec
 
 from allaboard.facts import Frame
 from allaboard.formats.dumps.process_roles import is_child_entry
-from allaboard.formats.dumps.program_thread import program_frames
 from allaboard.formats.dumps.rank_hints import rank_from_locals
-from allaboard.formats.dumps.stack_frames import parse_pyspy
+from allaboard.formats.dumps.thread_dumps.program_thread import program_frames
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_pyspy
 
 MAX_PROCESSES = 4096
 """Processes that are read of one file."""

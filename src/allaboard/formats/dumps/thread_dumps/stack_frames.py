@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.program_thread import program_frames
+from allaboard.formats.dumps.thread_dumps.program_thread import program_frames
 from allaboard.late_pattern import compile_late
 
 _THREAD = compile_late(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")

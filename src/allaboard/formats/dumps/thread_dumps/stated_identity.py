@@ -20,8 +20,8 @@ import msgspec
 
 from allaboard.facts import Frame
 from allaboard.formats.dumps.process_roles import is_child_entry
-from allaboard.formats.dumps.pyspy import has_job_rank
 from allaboard.formats.dumps.rank_hints import rank_from_command, rank_from_locals
+from allaboard.formats.dumps.thread_dumps.pyspy import has_job_rank
 
 _NUMBER = re.compile(r"-?\d{1,7}$")
 _SIZE_NAMES = (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.program_thread import program_frames
-from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_threads
+from allaboard.formats.dumps.thread_dumps.program_thread import program_frames
+from allaboard.formats.dumps.thread_dumps.stack_frames import parse_faulthandler, parse_threads
 from allaboard.late_pattern import compile_late
 
 MAX_DUMPS = 256

@@ -1,0 +1,1 @@
+"""Stacks of all threads of a process as tools and programs write them."""
