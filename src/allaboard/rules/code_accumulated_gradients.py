@@ -82,7 +82,7 @@ def _other_step(facts: ScriptFacts) -> Iterator[Claim]:
                 continue
             condition = next((a for a in script.ancestors(call) if isinstance(a, ast.If)), None)
             steps = _turn_of(condition.test) if condition is not None else None
-            if steps is None or not steps.is_equal or condition not in ast.walk(loop):
+            if steps is None or not steps.is_equal or loop not in script.ancestors(call):
                 continue
             same = (steps.counter, steps.rounds) == (left_out.counter, left_out.rounds)
             if not same or abs(steps.shift - left_out.shift) != 1:
@@ -126,8 +126,8 @@ def _flag_too_late(facts: ScriptFacts) -> Iterator[Claim]:
     if "require_backward_grad_sync" not in facts.source:
         return
     script = read_script(facts)
-    for node in script.parents:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
+    for node in [n for n in script.parents if isinstance(n, ast.Assign)]:
+        target = node.targets[0]
         if not isinstance(target, ast.Attribute) or target.attr != "require_backward_grad_sync":
             continue
         block = _block_of(script, node)

@@ -84,11 +84,10 @@ class _Reader:
                 own = origins
                 if isinstance(statement.value, ast.Call) and self._is_model(statement.value):
                     own = _Origins(frozenset({ast.unparse(element)}))
-                if isinstance(element, ast.Subscript):  # feats[rank] = feat: its own with gradient
-                    element, own = element.value, own | self.origins(element.value)
-                if isinstance(statement, ast.AugAssign):
-                    own = own | self.origins(element)
-                self.values[ast.unparse(element)] = own
+                holder = element.value if isinstance(element, ast.Subscript) else element
+                if holder is not element or isinstance(statement, ast.AugAssign):
+                    own = own | self.origins(holder)  # feats[rank] = feat: its own with gradient
+                self.values[ast.unparse(holder)] = own
 
     def _is_model(self, call: ast.Call) -> bool:
         return full_name(call.func, {}) in self.models
