@@ -124,6 +124,28 @@ def late_directives(text: str, file: str) -> Iterator[Problem]:
                 )
 
 
+_SMALL_LETTERS = re.compile(r"#(?!SBATCH\b)[Ss][Bb][Aa][Tt][Cc][Hh]\s+(?P<flag>-{1,2}[\w-]+)")
+
+
+def small_letter_directives(text: str, file: str) -> Iterator[Problem]:
+    """Yield a problem for each `#sbatch` of a batch script: Slurm reads the name in capitals alone."""
+    first_command = re.search(r"^(?![ \t]*#)[ \t]*\S", text, re.M)
+    head = text[: first_command.start()] if first_command else text
+    if "#SBATCH" not in head:
+        return
+    for number, line in enumerate(head.split("\n"), 1):
+        match = _SMALL_LETTERS.match(line)
+        if match is None:
+            continue
+        yield Problem(
+            kind="late",
+            message=f"{line.split()[0]} is a comment to sbatch, which reads #SBATCH in capitals alone",
+            observed=line.strip()[:80],
+            correction=f"#SBATCH{line[len('#SBATCH') :].rstrip()[:80]}",
+            origin=Origin(flag=match["flag"], file=file, line=number, column=1),
+        )
+
+
 _SIZE = re.compile(
     r"#(?:SBATCH\s+(?:--nodes|-N|--ntasks|-n|--ntasks-per-node|--gres|--gpus\S*|-G|--array|-a)[= ]?"
     r"|PBS\s+-l\s+|BSUB\s+-(?:n|R|gpu)\s+)[^#\n$]*(?P<variable>\$\{?[A-Za-z_]\w*\}?)"

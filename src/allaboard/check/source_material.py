@@ -228,6 +228,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
         blank_templates,
         ended_remote_commands,
         late_directives,
+        small_letter_directives,
         torn_commands,
         unexpanded_directives,
     )
@@ -257,6 +258,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
         *torn_commands(script, source.name),
         *ended_remote_commands(source.text, source.name),
         *late_directives(source.text, source.name),
+        *small_letter_directives(source.text, source.name),
         *unexpanded_directives(source.text, source.name),
         *misspelt_variables(source.text, source.name),
     ]

@@ -102,13 +102,13 @@ quotes.
         },
     ),
     "cfg045_late_directive": _rule(
-        page="""An `#SBATCH` line is below the first command of its script, or takes a number from a variable.
+        page="""An `#SBATCH` line is below the first command, takes a variable's number, or has small letters.
 
 ## Why it matters
 sbatch reads its options up to the first line that is not a comment, and no further. Anything below a `set
 -e`, a `module load` or an `export` is only a comment to it: the job gets one node and one task, while
 torchrun waits for two. No shell reads these lines: `--nodes=$NODES` is no number to sbatch. So it is with
-the lines of `#PBS` and `#BSUB`.
+the lines of `#PBS` and `#BSUB`. `#sbatch` in small letters is a comment like any other.
 
 ## What to do
 Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one off on purpose, write
@@ -117,6 +117,13 @@ Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one of
         examples={
             "`#SBATCH --nodes` below the first command": _below("--nodes=2"),
             "`#SBATCH --output` below the first command": _below("--output=log"),
+            "`#sbatch` in small letters": Problem(
+                kind="late",
+                message="#sbatch is a comment to sbatch, which reads #SBATCH in capitals alone",
+                observed="#sbatch --nodes=2",
+                correction="#SBATCH --nodes=2",
+                origin=Origin(flag="--nodes", file="job.sbatch", line=2, column=1),
+            ),
             "`#SBATCH --nodes` takes its number from a variable": Problem(
                 kind="late",
                 message="sbatch reads $NODES in this line as text: no shell expands it",

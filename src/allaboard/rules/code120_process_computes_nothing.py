@@ -35,28 +35,28 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     joins = script.calls_of(_INITIALIZE)
-    own = _member_of(script, joins[0]) if len(joins) == 1 else None
+    own_member = _member_of(script, joins[0]) if len(joins) == 1 else None
     if not {full.partition(".")[0] for full in script.names.values()} <= _KNOWN_MODULES:
         return  # what it imports may compute
-    if own is None or _COMPUTES.search(facts.source):
+    if own_member is None or _COMPUTES.search(facts.source):
         return
     for sibling in facts.siblings:
-        other = read_script(sibling)
-        other_joins = other.calls_of(_INITIALIZE)
-        member = _member_of(other, other_joins[0]) if len(other_joins) == 1 else None
-        if member is None or member[0] != own[0] or member[1] == own[1]:
+        other_script = read_script(sibling)
+        other_joins = other_script.calls_of(_INITIALIZE)
+        member = _member_of(other_script, other_joins[0]) if len(other_joins) == 1 else None
+        if member is None or member[0] != own_member[0] or member[1] == own_member[1]:
             continue
         meeting = next(
-            (c for n, c in other.calls if n.startswith(_MEETINGS)),
+            (c for n, c in other_script.calls if n.startswith(_MEETINGS)),
             None,
         )
         if meeting is None:
             continue
         yield Claim(
-            summary=f"process {own[1]} runs this script, in which nothing computes: process {member[1]} "
-            "waits for its devices",
-            evidence=(script.evidence_for(joins[0]), other.evidence_for(meeting)),
-            fix=f"{other.source_line(meeting)}   # in every process; best one script for all",
+            summary=f"process {own_member[1]} runs this script, in which nothing computes: process "
+            f"{member[1]} waits for its devices",
+            evidence=(script.evidence_for(joins[0]), other_script.evidence_for(meeting)),
+            fix=f"{other_script.source_line(meeting)}   # in every process; best one script for all",
             certainty=Certainty.LIKELY,
             where=script.place_of(joins[0]),
         )

@@ -84,8 +84,8 @@ def _other_step(facts: ScriptFacts) -> Iterator[Claim]:
             steps = _turn_of(condition.test) if condition is not None else None
             if steps is None or not steps.is_equal or loop not in script.ancestors(call):
                 continue
-            same = (steps.counter, steps.rounds) == (left_out.counter, left_out.rounds)
-            if not same or abs(steps.shift - left_out.shift) != 1:
+            is_same_counter = (steps.counter, steps.rounds) == (left_out.counter, left_out.rounds)
+            if not is_same_counter or abs(steps.shift - left_out.shift) != 1:
                 continue
             yield Claim(
                 summary=f"the optimizer steps where {ast.unparse(steps.comparison)}, and that round is "
@@ -131,16 +131,23 @@ def _flag_too_late(facts: ScriptFacts) -> Iterator[Claim]:
         if not isinstance(target, ast.Attribute) or target.attr != "require_backward_grad_sync":
             continue
         block = _block_of(script, node)
-        before, after = block[: block.index(node)], block[block.index(node) + 1 :]
+        statements_before, statements_behind = (
+            block[: block.index(node)],
+            block[block.index(node) + 1 :],
+        )
         model = ast.unparse(target.value)
         forwards = [
             n
-            for s in before
+            for s in statements_before
             for n in ast.walk(s)
             if isinstance(n, ast.Call) and ast.unparse(n.func) == model
         ]
-        is_set = any("require_backward_grad_sync =" in ast.unparse(s) for s in before)
-        if not forwards or is_set or not any(".backward(" in ast.unparse(s) for s in after):
+        is_set = any("require_backward_grad_sync =" in ast.unparse(s) for s in statements_before)
+        if (
+            not forwards
+            or is_set
+            or not any(".backward(" in ast.unparse(s) for s in statements_behind)
+        ):
             continue
         forward = forwards[-1]
         yield Claim(
@@ -172,9 +179,9 @@ def _cleared_first(facts: ScriptFacts) -> Iterator[Claim]:
         block = next((a for a in script.ancestors(opening) if isinstance(a, ast.With)), None)
         if block is None:
             continue
-        inside = [n for n in ast.walk(block) if isinstance(n, ast.Call)]
-        cleared = [n for n in inside if full_name(n.func, {}).endswith(".zero_grad")]
-        backwards = [n for n in inside if full_name(n.func, {}).endswith(".backward")]
+        calls_inside = [n for n in ast.walk(block) if isinstance(n, ast.Call)]
+        cleared = [n for n in calls_inside if full_name(n.func, {}).endswith(".zero_grad")]
+        backwards = [n for n in calls_inside if full_name(n.func, {}).endswith(".backward")]
         is_first = cleared and backwards and cleared[-1].lineno < backwards[0].lineno
         if not is_first or script.parents[script.parents[cleared[0]]] is not block:
             continue

@@ -69,8 +69,8 @@ class _Reader:
         if not is_backward or self.loss is not None or not isinstance(call.func, ast.Attribute):
             return
         of_loss = self.origins(call.args[0] if call.args else call.func.value)
-        left = [o for o in of_loss.with_gradient if not any(w in o for w in _FACTORS)]
-        if of_loss.gathered and not left:
+        features = [o for o in of_loss.with_gradient if not any(w in o for w in _FACTORS)]
+        if of_loss.gathered and not features:
             self.loss = call
 
     def _bind(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
@@ -81,13 +81,15 @@ class _Reader:
         for target in targets:
             listed = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
             for element in listed:
-                own = origins
+                own_origins = origins
                 if isinstance(statement.value, ast.Call) and self._is_model(statement.value):
-                    own = _Origins(frozenset({ast.unparse(element)}))
+                    own_origins = _Origins(frozenset({ast.unparse(element)}))
                 holder = element.value if isinstance(element, ast.Subscript) else element
                 if holder is not element or isinstance(statement, ast.AugAssign):
-                    own = own | self.origins(holder)  # feats[rank] = feat: its own with gradient
-                self.values[ast.unparse(holder)] = own
+                    own_origins = own_origins | self.origins(
+                        holder
+                    )  # feats[rank] = feat: its own with gradient
+                self.values[ast.unparse(holder)] = own_origins
 
     def _is_model(self, call: ast.Call) -> bool:
         return full_name(call.func, {}) in self.models
@@ -144,10 +146,10 @@ def _plain_gather(script: Script, function: Function) -> ast.Call | None:
     for node in ast.walk(function):
         if not isinstance(node, ast.Call) or script.call_name(node.func) not in _GATHERS:
             continue
-        own = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
+        own_origins = ast.unparse(node.args[1]) if len(node.args) > 1 else ""
         holder = ast.unparse(node.args[0])
         puts_back = f"{holder}[" in text or f"{holder}.insert" in text
-        if arguments and own.partition(".")[0] == arguments[0] and not puts_back:
+        if arguments and own_origins.partition(".")[0] == arguments[0] and not puts_back:
             return node
     return None
 
@@ -172,11 +174,13 @@ def _without_gradient(facts: ScriptFacts) -> Iterator[Claim]:
         if loss is None or gather is None:
             continue
         if script.call_name(gather.func) in _OBJECT_GATHERS:
-            own = ast.unparse(gather.args[0])
-            fix = f"{own}   # in the loss, in place of the gathered; DDP averages the gradients"
+            own_origins = ast.unparse(gather.args[0])
+            fix = f"{own_origins}   # in the loss, in place of the gathered; DDP averages the gradients"
         else:
-            holder, own = map(ast.unparse, gather.args[:2])
-            fix = f"{holder}[torch.distributed.get_rank()] = {own}   # behind the all_gather"
+            holder, own_origins = map(ast.unparse, gather.args[:2])
+            fix = (
+                f"{holder}[torch.distributed.get_rank()] = {own_origins}   # behind the all_gather"
+            )
         yield Claim(
             summary="a gather brings values without their gradients, and this loss is made of them alone: "
             "its backward reaches no layer of the model",

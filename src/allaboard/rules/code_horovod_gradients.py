@@ -83,14 +83,14 @@ def _twice_before_the_step(facts: ScriptFacts) -> Iterator[Claim]:
                 stepped.add(owner)
             if method != "backward" or not _is_of(loop, call, set(owners.values())):
                 continue
-            left = [o for o in owners if o not in stepped]
-            if backwards and left and len(set(owners.values())) == 1:
+            unstepped = [o for o in owners if o not in stepped]
+            if backwards and unstepped and len(set(owners.values())) == 1:
                 yield Claim(
-                    summary=f"this backward fills the gradients of {left[0]} once more before it has "
+                    summary=f"this backward fills the gradients of {unstepped[0]} once more before it has "
                     'stepped: Horovod ends the job with "Gradients were computed more than '
                     'backward_passes_per_step times"',
                     evidence=(script.evidence_for(call), script.evidence_for(backwards[0])),
-                    fix=f"{left[0]}.step()   # behind line {backwards[0].lineno}, with one backward for both",
+                    fix=f"{unstepped[0]}.step()   # behind line {backwards[0].lineno}, one backward for both",
                     certainty=Certainty.LIKELY,
                     where=script.place_of(call),
                 )
@@ -200,7 +200,7 @@ One backward, then both steps; or one optimizer with two groups of parameters.
             "both step after one backward": _PARTS.replace(
                 "    a.step()\n    loss = model(x).sum()\n    loss.backward()\n", "    a.step()\n"
             ),
-            "two models": _PARTS.replace("model.head", "other.head"),
+            "the optimizers of two models": _PARTS.replace("model.head", "other.head"),
             "two backwards a step are allowed": _PARTS.replace(
                 "=model.head.named_parameters()",
                 "=model.head.named_parameters(), backward_passes_per_step=2",

@@ -29,10 +29,10 @@ def _own_length(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     for call in script.calls_of(*_FROM_LOCAL):
         position = 1 if call.func and ast.unparse(call.func).endswith("local_data") else 0
-        given = call_argument(call, "local_data", position)
-        value = resolve(script, given) if given is not None else None
-        made = value.func if isinstance(value, ast.Call) else None
-        functions = script.functions_named(made.id) if isinstance(made, ast.Name) else []
+        argument = call_argument(call, "local_data", position)
+        value = resolve(script, argument) if argument is not None else None
+        maker = value.func if isinstance(value, ast.Call) else None
+        functions = script.functions_named(maker.id) if isinstance(maker, ast.Name) else []
         longest = [
             n
             for f in functions
@@ -58,16 +58,16 @@ def _fetched_whole(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     for call in script.calls_of(*_FETCHES):
-        given = call.args[0] if call.args else None
-        value = resolve(script, given) if isinstance(given, ast.Name) else None
+        argument = call.args[0] if call.args else None
+        value = resolve(script, argument) if isinstance(argument, ast.Name) else None
         sharding = _sharding_of(script, value)
-        if given is None or sharding is None or script.rank_condition(call) is not None:
+        if argument is None or sharding is None or script.rank_condition(call) is not None:
             continue
         yield Claim(
-            summary=f"{ast.unparse(given)} is spread over the devices of all processes: JAX does not fetch "
-            "what other processes hold, and ends this with an error",
+            summary=f"{ast.unparse(argument)} is spread over the devices of all processes: JAX does not "
+            "fetch what other processes hold, and ends this with an error",
             evidence=(script.evidence_for(call), script.evidence_for(sharding)),
-            fix=f"multihost_utils.process_allgather({ast.unparse(given)}, tiled=True)   # on every process",
+            fix=f"multihost_utils.process_allgather({ast.unparse(argument)}, tiled=True)   # on all",
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
@@ -166,11 +166,11 @@ with "Fetching value for `jax.Array` that spans non-addressable devices is not p
             )
         },
         silent_on={
-            "gathered first": _FETCHED.replace(
+            "it is gathered first": _FETCHED.replace(
                 "np.asarray(features)", "process_allgather(features)"
             ),
             "the same on every device": _FETCHED.replace('P("data"))', "P())"),
-            "one process": _FETCHED.replace("jax.distributed.initialize()\n", ""),
+            "a job of one process": _FETCHED.replace("jax.distributed.initialize()\n", ""),
             "a shard of its own": _FETCHED.replace(
                 "asarray(features)", "asarray(features.addressable_data(0))"
             ),

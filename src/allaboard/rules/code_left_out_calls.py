@@ -218,7 +218,7 @@ Without it `setup` ends with "Default process group has not been initialized".
         },
         silent_on={
             "it is launched": _FABRIC,
-            "one device": _FABRIC.replace("fabric.launch()\n", "").replace("=2", "=1"),
+            "a Fabric of one device": _FABRIC.replace("fabric.launch()\n", "").replace("=2", "=1"),
             "the devices come from the command line": _FABRIC.replace(
                 "fabric.launch()\n", ""
             ).replace("devices=2, ", ""),
@@ -247,9 +247,9 @@ trains a model of its own, all of them report a loss, and one of the models is k
         },
         silent_on={
             "the model is prepared": _RAY.replace("Net()", "prepare_model(Net())"),
-            "one worker": _RAY.replace("num_workers=4", "num_workers=1"),
+            "a single worker process": _RAY.replace("num_workers=4", "num_workers=1"),
             "nothing is trained there": _RAY.replace("model(x).sum().backward()", "model(x)"),
-            "DDP by hand": _RAY.replace("Net()", "DistributedDataParallel(Net())"),
+            "the model is wrapped by hand": _RAY.replace("Net()", "DistributedDataParallel(Net())"),
         },
     ),
 }

@@ -25,9 +25,9 @@ def _reduced_name(script: Script, call: ast.Call) -> str:
     """Return the variable that a call sums over all ranks; "" if it is another reduction."""
     operation = call_argument(call, "op", 1)
     is_sum = operation is None or ast.unparse(operation).endswith("SUM")
-    given = call_argument(call, "tensor", 0)
+    argument = call_argument(call, "tensor", 0)
     is_grouped = call_argument(call, "group", 2) is not None
-    return given.id if is_sum and not is_grouped and isinstance(given, ast.Name) else ""
+    return argument.id if is_sum and not is_grouped and isinstance(argument, ast.Name) else ""
 
 
 def _running_total(facts: ScriptFacts) -> Iterator[Claim]:

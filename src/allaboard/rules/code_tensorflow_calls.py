@@ -56,7 +56,7 @@ def _other_session(facts: ScriptFacts) -> Iterator[Claim]:
         for c in script.calls_of(*_PLAIN_SESSIONS)
         if call_argument(c, "target", 0) is None and isinstance(p := script.parents[c], ast.Assign)
     ]
-    own = {ast.unparse(p.targets[0]): p for p in plain}
+    plain_by_name = {ast.unparse(p.targets[0]): p for p in plain}
     for block in [n for n in script.parents if isinstance(n, ast.With)]:
         opened = block.items[0]
         managed = opened.optional_vars
@@ -64,12 +64,12 @@ def _other_session(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         for call in [n for n in ast.walk(block) if isinstance(n, ast.Call)]:
             owner, _, method = ast.unparse(call.func).rpartition(".")
-            if method != "run" or owner not in own or owner == ast.unparse(managed):
+            if method != "run" or owner not in plain_by_name or owner == ast.unparse(managed):
                 continue
             yield Claim(
                 summary=f"{owner} is a session of this process alone: it knows no server, and neither the ps "
                 f"nor what line {block.lineno} has prepared",
-                evidence=(script.evidence_for(call), script.evidence_for(own[owner])),
+                evidence=(script.evidence_for(call), script.evidence_for(plain_by_name[owner])),
                 fix=script.source_line(call).replace(f"{owner}.run", f"{ast.unparse(managed)}.run"),
                 certainty=Certainty.LIKELY,
                 where=script.place_of(call),

@@ -108,7 +108,7 @@ Divide by rank and worker: `get_worker_info()` has the worker's number and their
             "the loader reads in its own process": _STREAM.replace(
                 "num_workers=4", "num_workers=0"
             ),
-            "one worker": _STREAM.replace("num_workers=4", "num_workers=1"),
+            "a single worker process": _STREAM.replace("num_workers=4", "num_workers=1"),
             "the dataset asks which worker it is in": _STREAM.replace(
                 "        for line", "        info = get_worker_info()\n        for line"
             ),

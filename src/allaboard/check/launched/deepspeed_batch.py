@@ -11,7 +11,7 @@ from allaboard.facts import FormatError, Material, Node, Problem, Value, whole_n
 from allaboard.formats.cli_flags import read_flags, words_after_program
 
 _CONFIG_FLAGS = frozenset(("deepspeed", "deepspeed_config"))
-_BARE = frozenset(("module", "no_python", "no_local_rank", "no_ssh", "force_multi"))
+DEEPSPEED_BARE = frozenset(("module", "no_python", "no_local_rank", "no_ssh", "force_multi"))
 _TORCHRUN_BARE = frozenset(("standalone", "module", "m", "no_python", "use_env"))
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TOTAL, _MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
@@ -33,7 +33,7 @@ def batch_problems(material: Material, files: LaunchedFiles) -> Iterator[Problem
 def _processes(command: tuple[Value, ...]) -> tuple[Value | None, list[Value]]:
     """Return the number of processes that a command on one host starts, and the script with its arguments."""
     for programs, modules, bare, flag in (
-        (("deepspeed",), ("deepspeed.launcher.runner",), _BARE, "num_gpus"),
+        (("deepspeed",), ("deepspeed.launcher.runner",), DEEPSPEED_BARE, "num_gpus"),
         (("torchrun",), _MODULES, _TORCHRUN_BARE, "nproc_per_node"),
     ):
         arguments = words_after_program(command, programs, modules)

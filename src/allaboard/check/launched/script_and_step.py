@@ -13,6 +13,7 @@ from allaboard.check.launched.ranks_of_tasks import (
     unexpanded_number,
     world_of_nodes,
 )
+from allaboard.check.launched.script_and_deepspeed import deepspeed_problems
 from allaboard.check.launched.script_and_torchrun import torchrun_problems
 from allaboard.check.launched.script_without_rank import without_rank_by_srun
 from allaboard.check.launched.shared_accelerate_config import (
@@ -60,6 +61,7 @@ def launch_problems(material: Material, files: LaunchedFiles) -> Iterator[Proble
                 break
     yield from carried_config_problems(material, files)
     yield from torchrun_problems(material, files)
+    yield from deepspeed_problems(material, files)
     yield from gpu_problems(material, steps, files)
     if not steps:
         for command in material.commands:
@@ -174,16 +176,24 @@ def _too_many_tasks(
     """Report more tasks on a node than it has GPUs, if each task takes a GPU of its own."""
     request = step.request
     tasks, gpus = request.tasks_on_node, request.gpu_count
+    devices = demands.devices.integer if demands.devices is not None else None
     takes_one = demands.jax_initialize is not None or (
-        demands.is_nccl and demands.spawn_count is None
+        (demands.is_nccl and demands.spawn_count is None) or (devices == tasks and tasks != 1)
     )
     if not takes_one or tasks is None or gpus is None or tasks <= gpus or not request.is_certain:
         return None
     if request.tasks_value is None or request.gpus_per_node is None:
         return None
+    correction = f"#SBATCH --ntasks-per-node={gpus}"
+    if devices == tasks:
+        kind = request.gpus_per_node.text.removesuffix(f":{gpus}")
+        counted = f"{kind}:{tasks}" if kind != request.gpus_per_node.text else str(tasks)
+        correction = f"#SBATCH {request.gpus_per_node.origin.flag}={counted}"
     user = (
         "jax.distributed.initialize gives each its own"
         if demands.jax_initialize
+        else f"the Trainer takes {devices}"
+        if demands.devices is not None
         else "NCCL needs one for each"
     )
     return launch_problem(
@@ -192,7 +202,7 @@ def _too_many_tasks(
         f"({_base(demands.file)})",
         observed=f"{request.tasks_value.origin.flag}={request.tasks_value.text}, "
         f"{request.gpus_per_node.origin.flag}={request.gpus_per_node.text}",
-        correction=f"#SBATCH --ntasks-per-node={gpus}",
+        correction=correction,
     )
 
 
@@ -221,19 +231,24 @@ def _idle_gpus(step: StartedStep, demands: LaunchDemands, material: Material) ->
 def _bound_gpu(step: StartedStep, demands: LaunchDemands, material: Material) -> Problem | None:
     """Report tasks that see one GPU each, numbered 0, where JAX asks for the one with the local number."""
     request, call = step.request, demands.jax_initialize
+    device = demands.local_rank_device
+    asks = "jax.distributed.initialize" if call is not None else "set_device"
+    correction = "initialize(local_device_ids=[0])" if call is not None else "set_device(0)"
+    call = call if call is not None else device
     tasks, value = request.tasks_on_node, request.gpus_per_task
+    if tasks is None and request.tasks_per_node is not None:
+        tasks = request.tasks_per_node.integer  # however many nodes there are
     if call is None or value is None or tasks is None or tasks < 2 or request.is_gpu_bound:
         return None
     if whole_number(value.text.rpartition(":")[2]) not in (1, None):
         return None
     return launch_problem(
         value,
-        message="each task sees one GPU, numbered 0, and jax.distributed.initialize asks for GPU "
-        f"$SLURM_LOCALID: {'task 1' if tasks == 2 else f'tasks 1 to {tasks - 1}'} of a node "
+        message=f"each task sees one GPU, numbered 0, and {asks} asks for GPU $SLURM_LOCALID: "
+        f"{'task 1' if tasks == 2 else f'tasks 1 to {tasks - 1}'} of a node "
         f"{'does not find its own' if tasks == 2 else 'do not find theirs'}",
-        observed=f"{value.origin.flag}={value.text}, jax.distributed.initialize [{call.origin}]",
-        correction=f"#SBATCH --gpus-per-node={tasks}   # in place of --gpus-per-task; "
-        "or initialize(local_device_ids=[0])",
+        observed=f"{value.origin.flag}={value.text}, {call.text} [{call.origin}]",
+        correction=f"#SBATCH --gpus-per-node={tasks}   # in place of --gpus-per-task; or {correction}",
     )
 
 

@@ -41,7 +41,14 @@ def torchrun_problems(material: Material, files: LaunchedFiles) -> Iterator[Prob
         if demands is not None:
             problems += [
                 examine(torchrun, demands)
-                for examine in (_trainer, _spawned, _rank_by_option, _flag_alone, _global_device)
+                for examine in (
+                    _trainer,
+                    _spawned,
+                    _rank_by_option,
+                    _flag_alone,
+                    _refused_flag,
+                    _global_device,
+                )
             ]
         # Of several faults the first explains the others.
         yield from [p for p in problems if p is not None][:1]
@@ -161,6 +168,21 @@ def _flag_alone(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
         f"{torchrun.each} processes keep its default",
         observed=f"{each.origin.flag} {each.text}, {taken.text} [{taken.origin}]",
         correction=f'local_rank = int(os.environ["LOCAL_RANK"])   # in {_base(demands)}',
+    )
+
+
+def _refused_flag(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Report a script that does not know the flag which torch.distributed.launch adds to its arguments."""
+    parser = demands.strict_parser
+    if parser is None or not torchrun.passes_local_rank:
+        return None
+    each, script = torchrun.each_value, torchrun.flags.program_words[0].text
+    return launch_problem(
+        each,
+        message=f"torch.distributed.launch passes --local-rank, and {_base(demands)} takes no such argument: "
+        'each process ends with "unrecognized arguments"',
+        observed=f"{parser.text} [{parser.origin}]",
+        correction=f"torchrun {each.origin.flag}={each.text} {script} …   # LOCAL_RANK is in the environment",
     )
 
 

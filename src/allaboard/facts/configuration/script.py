@@ -60,5 +60,9 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     """The flag from which it takes its GPU, if it looks for its local rank nowhere else."""
     global_rank_device: Value | None = None
     """Its call of ``torch.cuda.set_device`` with the rank among all nodes."""
+    local_rank_device: Value | None = None
+    """Its call of ``torch.cuda.set_device`` with its number on the host."""
+    strict_parser: Value | None = None
+    """Its argparse parser, if that ends the program at a ``--local_rank`` that a launcher adds."""
     starts_programs: bool = False
     """True if it starts other programs, which may be srun or ssh."""

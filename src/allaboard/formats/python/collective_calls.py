@@ -302,6 +302,10 @@ _SHARDED_MODEL_WORDS = ("fully_shard(", "FullyShardedDataParallel", "FSDP(")
 _SAVE_STATE_MEETS = re.compile(r"DeepSpeedPlugin\(|automatic_checkpoint_naming\s*=\s*True")
 """Matches what makes `save_state` wait for all ranks whatever the model is: DeepSpeed's own checkpoint,
 automatic names."""
+_FSDP_ARGUMENT = re.compile(
+    r"FullyShardedDataParallelPlugin|\bfsdp\s*=\s*\[?\s*['\"](?:full|hybrid)_shard"
+)
+"""Matches what makes accelerate and the Trainer of transformers shard the parameters."""
 _ZERO_3_PLUGIN = re.compile(r"\bzero_stage\s*=\s*3\b|\bHfDeepSpeedConfig\(")
 
 
@@ -337,7 +341,7 @@ def meets_other_ranks(name: str, script: Script) -> bool:
     ):
         return True
     if name.startswith(("accelerate.", "transformers.")):
-        is_sharded = script.sharding == "fsdp" or "FullyShardedDataParallelPlugin" in source
+        is_sharded = script.sharding == "fsdp" or _FSDP_ARGUMENT.search(source) is not None
         return is_sharded or shards_parameters(script)
     return True
 

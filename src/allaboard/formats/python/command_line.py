@@ -123,3 +123,30 @@ def _set_attributes(script: Script) -> frozenset[str]:
         for node in script.parents
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
+
+
+def refuses_unknown_options(script: Script, parser: ast.Call) -> bool:
+    """Return True if a parser of argparse certainly ends the program at a ``--local_rank``."""
+    parent = script.parents.get(parser)
+    if not isinstance(parent, ast.Assign) or any(k.arg == "parents" for k in parser.keywords):
+        return False
+    name, source = ast.unparse(parent.targets[0]), "\n".join(script.lines)
+    if _LENIENT.search(source) or source.count("ArgumentParser(") != 1:
+        return False
+    parses = False
+    for _, call in script.calls:
+        owner, _, method = ast.unparse(call.func).rpartition(".")
+        if method == "parse_args" and owner == name:
+            parses = not call.args and not call.keywords
+        if method == "add_argument" and not all(isinstance(a, ast.Constant) for a in call.args):
+            return False  # a flag that only a run could tell
+        passed = [*call.args, *(k.value for k in call.keywords)]
+        if any(ast.unparse(a) == name for a in passed) and method != "add_config_arguments":
+            return False  # another function adds flags to it
+    return parses
+
+
+_LENIENT = re.compile(
+    r"local[-_]rank['\"]|parse_known_args|REMAINDER|add_subparsers|deepspeed_args"
+)
+"""Matches scripts that take a `--local_rank`, or whatever comes."""

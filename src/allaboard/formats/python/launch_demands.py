@@ -9,7 +9,7 @@ import msgspec
 
 from allaboard.facts import ScriptFacts, Value
 from allaboard.facts.configuration.script import LaunchDemands
-from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.command_line import option_of, refuses_unknown_options
 from allaboard.formats.python.import_names import full_name
 from allaboard.formats.python.script_ast import Script
 from allaboard.formats.python.text_positions import ScriptPositions
@@ -32,6 +32,7 @@ _OTHER_RANK = re.compile(
     r"|environ\[['\"]RANK['\"]\]\s*=|environ\.(?:update|setdefault)|putenv|['\"]mpi['\"]|submitit|torchx|idr_torch"
 )
 """Matches scripts that may learn their rank otherwise than by the variable RANK."""
+_LOCAL_RANKS = ("SLURM_LOCALID", "LOCAL_RANK")
 _TAKES_DEVICE = ("torch.cuda.set_device", "torch.device")
 
 
@@ -102,6 +103,12 @@ class _Reader:
         if name == "torch.cuda.set_device" and node.args and self._is_global_rank(node.args[0]):
             call = Value(f"set_device({ast.unparse(node.args[0])})", self.positions.origin(node))
             return msgspec.structs.replace(demands, global_rank_device=call)
+        if name == "torch.cuda.set_device" and node.args and self._is_local_rank(node.args[0]):
+            call = Value(f"set_device({ast.unparse(node.args[0])})", self.positions.origin(node))
+            return msgspec.structs.replace(demands, local_rank_device=call)
+        if name == "argparse.ArgumentParser" and refuses_unknown_options(self.script, node):
+            parser = Value("ArgumentParser", self.positions.origin(node))
+            return msgspec.structs.replace(demands, strict_parser=parser)
         if name.endswith(".add_argument") and node.args and not self.knows_local_rank:
             return self._with_local_rank_flag(demands, node)
         if name.endswith("multiprocessing.Process"):
@@ -230,6 +237,20 @@ class _Reader:
         return (name == "torch.distributed.get_rank" and not value.args) or (
             name in ("os.getenv", "os.environ.get") and reads_rank
         )
+
+    def _is_local_rank(self, node: ast.expr) -> bool:
+        """Return True if an expression is the number on the host, as Slurm or torchrun give it."""
+        value = self._resolve(node)
+        if (
+            isinstance(value, ast.Call)
+            and full_name(value.func, self.names) == "int"
+            and value.args
+        ):
+            value = self._resolve(value.args[0])
+        variable = value.slice if isinstance(value, ast.Subscript) else None
+        if isinstance(value, ast.Call) and value.args:
+            variable = value.args[0]
+        return isinstance(variable, ast.Constant) and variable.value in _LOCAL_RANKS
 
     def _is_world_size(self, target: ast.expr) -> bool:
         return (
