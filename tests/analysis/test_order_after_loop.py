@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.facts import EnclosingLoop, Frame, JobView, Op
+from allaboard.analysis.collectives.unsampled_calls import members_to_sample_at_calls
+from allaboard.facts import EnclosingLoop, Exit, Frame, JobView, Op
 from allaboard.facts.samples import (
     REDUCE,
     member_with_calls,
+    sample_job,
     sample_signature,
     sample_stack,
     stalled_job,
@@ -42,3 +44,46 @@ def test_the_loop_is_named_if_the_stacks_are_at_these_calls(line: int, is_shown:
     (claim,) = check(job(line))
     left = "rank 2 has left the loop at train.py:40 (for batch in loader), which rank 0 is still in"
     assert (left in [e.observed for e in claim.evidence]) is is_shown
+
+
+def parted(since_s: float, sampled: bool, number: int = 1, alive: bool = True) -> JobView:
+    """So long ago rank 2 came to a barrier and the others to an all_reduce."""
+    members = []
+    for member in job(41).members:
+        (state,) = member.groups
+        state = msgspec.structs.replace(state, since=100.0 - since_s, number=number)
+        assert member.stack is not None
+        taken_at = 100.0 if sampled else 100.0 - since_s - 0.1
+        stack = msgspec.structs.replace(member.stack, taken_at=taken_at)
+        members.append(
+            msgspec.structs.replace(
+                member,
+                groups=(state,),
+                stack=stack,
+                exit=None if alive or member.who.rank else Exit(code=0, ended_at=100.0),
+            )
+        )
+    return sample_job(*members, now=100.0, progress_at=100.0 - since_s)
+
+
+def test_the_difference_is_told_once_the_stacks_show_the_loop() -> None:
+    just_parted = parted(0.4, sampled=False)
+    assert list(check(just_parted)) == []
+    assert [m.who.rank for m in members_to_sample_at_calls(just_parted)] == [0, 1, 2]
+    seen = parted(0.6, sampled=True)
+    (claim,) = check(seen)
+    assert "rank 2 has left the loop" in claim.evidence[-1].observed
+    assert members_to_sample_at_calls(seen) == ()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        parted(1.6, sampled=False),  # no stack can be read
+        parted(0.4, sampled=False, number=2),  # they have gone on since
+        parted(0.4, sampled=False, alive=False),  # one is gone
+    ],
+)
+def test_a_difference_without_stacks_is_told_without_them(view: JobView) -> None:
+    assert len(list(check(view))) == 1
+    assert members_to_sample_at_calls(view) == ()

@@ -11,9 +11,11 @@ from allaboard.facts import GroupState, JobView, Op, Phase
 from allaboard.facts.samples import (
     USER,
     ended_member,
+    member_with_calls,
     ps_member,
     sample_job,
     sample_member,
+    sample_signature,
     sample_stack,
 )
 
@@ -97,3 +99,15 @@ def test_who_is_awaited_at_the_start_of_a_session_is_looked_at_if_it_stands() ->
         StallDetector().pids_to_sample(servers(op=Op("SessionManager.prepare_session", 1, 90.0)))
         == ()
     )
+
+
+def test_who_has_just_come_to_different_calls_is_looked_at_at_once() -> None:
+    members = [
+        member_with_calls(0, sample_signature(), size=2),
+        member_with_calls(1, sample_signature("barrier", line=51, dtype=""), size=2),
+    ]
+    view = sample_job(*members, now=90.3, progress_at=90.2)
+    assert StallDetector().pids_to_sample(view) == tuple(m.event_key for m in members)
+    alike = sample_job(members[0], member_with_calls(1, sample_signature(), size=2), now=90.3,
+                       progress_at=90.2)  # fmt: skip
+    assert StallDetector().pids_to_sample(alike) == ()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.analysis.collectives.absent_from_collective import members_to_sample
+from allaboard.analysis.collectives.unsampled_calls import members_to_sample_at_calls
 from allaboard.analysis.parameter_servers import members_not_started
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.analysis.stalls.stalled_members import stalled_members
@@ -89,13 +90,13 @@ class StallDetector:
 
 
 def _stuck_pids(view: JobView) -> tuple[int, ...]:
-    """Return the processes for which a timeout of the others has run out, before those are ended; else the
-    processes that stand while others move.
+    """Return the processes for which a timeout of the others has run out, before those are ended; or those
+    that have just come to different calls; else the processes that stand while others move.
 
     They are returned as early as all processes would be in a job that stands as a whole, so that their stacks
     are known once they count as stalled.
     """
-    absent = members_to_sample(view)
+    absent = members_to_sample(view) or members_to_sample_at_calls(view)
     if absent:
         return tuple(m.event_key for m in absent)
     early_stall_after = view.stall_after / 2

@@ -34,6 +34,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     mismatch_claim,
 )
 from allaboard.analysis.collectives.left_loop import left_loop_evidence
+from allaboard.analysis.collectives.unsampled_calls import awaits_stacks
 from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, JobView, Loop, Member, Signature
@@ -60,6 +61,8 @@ def check(view: JobView) -> Iterator[Claim]:
         outlier_call, expected_call = mismatch.outlier_call, mismatch.expected_call
         if NEW_GROUP in (outlier_call.op, expected_call.op):
             continue  # new_group blocks no rank by itself; HANG016 reports it
+        if awaits_stacks(view, mismatch):
+            continue  # they show in a moment which loop one side has left
         outliers = {m.event_key for m in mismatch.outliers}
         others = [m for m, _ in mismatch.calls if m.event_key not in outliers]
         batch_counts = compare_batch_counts(mismatch.outliers, others)
