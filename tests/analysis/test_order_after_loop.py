@@ -79,7 +79,7 @@ def test_the_difference_is_told_once_the_stacks_show_the_loop() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        parted(1.6, sampled=False),  # no stack can be read
+        parted(3.1, sampled=False),  # no stack can be read
         parted(0.4, sampled=False, number=2),  # they have gone on since
         parted(0.4, sampled=False, alive=False),  # one is gone
     ],

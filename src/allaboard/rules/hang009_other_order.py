@@ -63,9 +63,12 @@ def check(view: JobView) -> Iterator[Claim]:
             continue  # new_group blocks no rank by itself; HANG016 reports it
         if awaits_stacks(view, mismatch):
             continue  # they show in a moment which loop one side has left
-        outliers = {m.event_key for m in mismatch.outliers}
-        others = [m for m, _ in mismatch.calls if m.event_key not in outliers]
-        batch_counts = compare_batch_counts(mismatch.outliers, others)
+        # Without a majority all ranks are outliers: they are divided by what they called.
+        callers, others = (
+            [m for m, s in mismatch.calls if (s.required == outlier_call.required) is is_outlier]
+            for is_outlier in (True, False)
+        )
+        batch_counts = compare_batch_counts(callers, others)
         more = ""
         if batch_counts is not None:
             fewer_batches, usual_batches = batch_counts
@@ -89,8 +92,8 @@ def check(view: JobView) -> Iterator[Claim]:
         )
         if is_jitted(mismatch.group):
             claim = msgspec.structs.replace(claim, certainty=Certainty.LIKELY, corrupts=False)
-        if _stand_at(mismatch.outliers, outlier_call) and _stand_at(others, expected_call):
-            loops = left_loop_evidence(mismatch.outliers, others)
+        if _stand_at(callers, outlier_call) and _stand_at(others, expected_call):
+            loops = left_loop_evidence(callers, others) or left_loop_evidence(others, callers)
             claim = msgspec.structs.replace(claim, evidence=(*claim.evidence, *loops))
         yield claim
 

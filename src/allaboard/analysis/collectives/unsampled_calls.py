@@ -9,8 +9,9 @@ from __future__ import annotations
 from allaboard.analysis.collectives.collective_order import CallDifference, find_call_differences
 from allaboard.facts import JobView, Member
 
-MAX_STACK_WAIT_S = 1.5
-"""Seconds after the first of the different calls for which the stacks are waited for."""
+MAX_STACK_WAIT_S = 3.0
+"""Seconds after the last of the different calls for which the stacks are waited for. That the calls differ is
+known after half of it, once their ranks have been silent for a moment."""
 
 
 def members_to_sample_at_calls(view: JobView) -> tuple[Member, ...]:
