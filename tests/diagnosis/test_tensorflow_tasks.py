@@ -203,3 +203,71 @@ def test_a_worker_that_runs_no_python_any_more_is_named(framework: str, is_known
     answer = diagnosed(step, unread)
     named = "worker 1 has no Python code left to run, and worker 0 waits at train.py:9 in main"
     assert (named in answer.conclusion) is is_known
+
+
+COORDINATOR = Frame(f"{TF}/distribute/coordinator/cluster_coordinator.py", 540, "wait")
+JOINS = (Frame("/usr/lib/python3.11/threading.py", 327, "wait"), COORDINATOR)
+WATCHES = Frame("/home/u/train.py", 24, "watch", "time.sleep(3)")
+TO_WORKER_0 = (Socket("h:40000", "h:2", "ESTAB"),)
+
+
+def test_a_task_whose_server_is_gone_is_told_though_the_chief_goes_on() -> None:
+    chief = task("chief:0", *JOINS, moving=True, cpu=0.3, sockets=TO_WORKER_0)
+    others = (SERVERS[0], SERVERS[2])
+    (finding,) = diagnosed(chief, task("worker:1", WATCHES, listens=False), *others).findings
+    assert finding.rule == "HANG033" and [w.name for w in finding.who] == ["worker 1"]
+    assert "nothing listens at h:3" in finding.summary
+    in_child = diagnosed(
+        chief, task("worker:1", WATCHES, listens=False), *others, also_listening=("3",)
+    )
+    assert not in_child.findings, "its server runs in a process of its own"
+    assert "wait for worker 1" not in in_child.conclusion, "servers wait for none but the chief"
+
+
+def test_a_task_that_has_yet_to_start_its_server_is_on_its_way() -> None:
+    chief = task("chief:0", moving=True, cpu=0.3)
+    assert not diagnosed(chief, task("worker:1", WATCHES, listens=False), SERVERS[0]).findings
+
+
+def test_a_chief_that_waits_for_handed_out_steps_is_not_idle() -> None:
+    chief = task("chief:0", *JOINS, sockets=TO_WORKER_0)
+    stopped = task("worker:1", SERVES, os_state="T", os_state_since=1.0)
+    chief = msgspec.structs.replace(chief, blocked_s=40.0)
+    answer = diagnosed(chief, SERVERS[0], stopped, SERVERS[2])
+    assert [f.rule for f in answer.findings] == ["HANG001"]
+    assert absent(answer) == ["worker 1"]
+    assert not any(c.odd for c in answer.crowds), "nobody is at a place where he should not be"
+
+
+def test_tasks_are_called_by_their_names() -> None:
+    chief = task("chief:0", *JOINS, framework="tensorflow", sockets=TO_WORKER_0)
+    servers = [
+        msgspec.structs.replace(s, member=msgspec.structs.replace(s.member, framework="tensorflow"))
+        for s in SERVERS
+    ]
+    crowds = {c.doing: c.tasks for c in diagnosed(chief, *servers).crowds}
+    assert crowds["serving its peers"] == ("worker 0", "worker 1", "ps 0")
+    only_workers = {"worker": ["h:2", "h:3"]}
+    alike = diagnosed(*(task(f"worker:{i}", OPENS, cluster=only_workers) for i in range(2)))
+    assert not any(c.tasks for c in alike.crowds), "their numbers are those of the ranks"
+
+
+def test_a_worker_whose_peers_train_has_come_wherever_it_is() -> None:
+    two = {"worker": ["h:2", "h:3"]}
+    step = Frame(f"{TF}/eager/execute.py", 53, "quick_execute")
+    ended = Frame("/usr/lib/python3.11/threading.py", 1590, "_shutdown")
+    answer = diagnosed(
+        task("worker:0", step, cluster=two), task("worker:1", ended, cluster=two, listens=False)
+    )
+    assert "JOIN002" not in [f.rule for f in answer.findings]
+
+
+def test_nothing_tells_servers_alone_whether_their_chief_has_been_there() -> None:
+    (finding,) = diagnosed(*SERVERS).findings
+    assert (
+        finding.summary
+        == "chief 0 is not there, and the others only serve: they have nothing to do"
+    )
+    assert finding.fix.startswith(
+        "see in the last output of chief 0 whether it has ended; else start chief 0"
+    )

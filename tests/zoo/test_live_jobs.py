@@ -89,6 +89,49 @@ print("up", flush=True)
 import time
 time.sleep(600)
 """
+KEPT = """import json, os, sys, threading, time
+ports, index = sys.argv[1].split(","), int(sys.argv[2])
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"chief": [f"localhost:{ports[0]}"], "worker": [f"localhost:{ports[1]}"]},
+    "task": {"type": ("chief", "worker")[index], "index": 0}})
+sys.modules.update(jax=None, sklearn=None)
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+@tf.function
+def step():
+    return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(lambda: tf.ones([8])), axis=None)
+def keep_metrics():
+    while True:
+        time.sleep(1)
+threading.Thread(target=keep_metrics).start()
+for number in range(10**9):
+    if index and number == 20:
+        print("up", flush=True)
+        raise ValueError("label 11 is out of range")
+    step()
+"""
+SERVED_BY_CHILD = """import multiprocessing, os, sys, time
+sys.modules.update(jax=None, sklearn=None)
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+def serve():
+    tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id
+    ).join()
+def watch(child):
+    print(f"child {child.pid} up", flush=True)
+    while True:
+        time.sleep(2)
+if resolver.task_type == "worker":
+    child = multiprocessing.Process(target=serve)
+    child.start()
+    watch(child)
+if resolver.task_type == "ps":
+    serve()
+strategy = tf.distribute.ParameterServerStrategy(resolver)
+print("up", flush=True)
+time.sleep(600)
+"""
 SESSIONS = """import argparse, sys
 sys.modules.update(jax=None, sklearn=None)
 import tensorflow.compat.v1 as tf
@@ -279,3 +322,30 @@ def test_sessions_that_wait_for_a_server_of_their_flags(begin: Begin, tmp_path: 
     begin(SESSIONS, *flags.split(), "--job_name=ps", "--task_index=1")
     wait_for_output(tmp_path, 1)
     assert not diagnosed(shell.pid)["findings"], "it trains"
+
+
+def test_a_worker_that_raised_and_is_kept_by_a_thread_is_named_by_its_exception(
+    begin: Begin, tmp_path: Path
+) -> None:
+    addresses = ",".join(map(str, ports(2)))
+    outputs = [tmp_path / f"{task}.log" for task in ("chief", "worker")]
+    shells = [f"exec $PY {addresses} {i} 2> {output}" for i, output in enumerate(outputs)]
+    chief, _ = (begin(KEPT, shell=shell) for shell in shells)
+    wait_for_output(tmp_path, 1)
+    found = finding_of(chief.pid, "EXIT002", ["worker 0"])
+    assert "ValueError: label 11 is out of range" in found["evidence"][0]["observed"]
+    assert any("keep_metrics" in e["observed"] for e in found["evidence"])
+
+
+def test_a_worker_whose_server_was_a_child_that_was_killed(begin: Begin, tmp_path: Path) -> None:
+    addresses = ports(3)
+    tasks = ("chief", "worker", "ps")
+    cluster = {task: [f"127.0.0.1:{port}"] for task, port in zip(tasks, addresses, strict=True)}
+    configs = {t: json.dumps({"cluster": cluster, "task": {"type": t, "index": 0}}) for t in tasks}
+    started = {t: begin(SERVED_BY_CHILD, TF_CONFIG=config) for t, config in configs.items()}
+    wait_for_output(tmp_path, 2)
+    assert "HANG033" not in [f["rule"] for f in diagnosed(started["chief"].pid)["findings"]]
+    (child,) = children(started["worker"].pid, "train.py")
+    os.kill(child, signal.SIGKILL)
+    found = finding_of(started["chief"].pid, "HANG033", ["worker 0"])
+    assert f"127.0.0.1:{addresses[1]}" in found["summary"] and "in watch" in found["summary"]

@@ -24,10 +24,22 @@ def name_first_members(members: Sequence[Member]) -> str:
 
 
 def name_by_rank(members: Sequence[Member]) -> str:
-    """Return "rank 1" or "ranks 0 and 2"; the members' names if the rank of one is not known."""
+    """Return "rank 1" or "ranks 0 and 2"; the members' names if the rank of one is not known.
+
+    Tasks of TensorFlow go by their names where these have other numbers than the ranks: behind a chief,
+    worker 0 is rank 1.
+    """
     if any(m.who.rank < 0 for m in members):
         return name_members(members)
+    if any(map(goes_by_task, members)):
+        return name_first_members(members)
     return name_ranks([m.who.rank for m in members])
+
+
+def goes_by_task(member: Member) -> bool:
+    """Return True if the member is a task of TensorFlow whose name has another number than its rank."""
+    framework = member.declared.framework if member.declared is not None else member.framework
+    return framework == "tensorflow" and 0 <= member.who.index != member.who.rank
 
 
 def conjugate_verb(verb: str, subjects: Sized) -> str:

@@ -60,6 +60,8 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """Why there are no calls."""
     others: tuple[str, ...] = ()
     """Processes of which no rank is known (``pid 4242``)."""
+    tasks: tuple[str, ...] = ()
+    """Names of the ranks, if they are tasks whose names have other numbers (``chief 0``); () if not."""
     world: str = ""
     """Name of their world where several run side by side; else ""."""
 

@@ -73,6 +73,11 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     """Its connections, if it waits for an answer without showing at which of them."""
     why: str = ""
     """Why it has no stack; "" if it has one."""
+    blocked_s: float = 0.0
+    """Seconds for which its main thread has slept without a break; 0 if it runs, or if that is not known."""
+    steps_on: bool = False
+    """True if its main thread has run while all samples showed it in a wait of TensorFlow or JAX: it$
+    step to step."""
     starved: bool = False
     """True if it wanted a core while it was sampled and hardly got one, so that standing still proves
     nothing."""

@@ -32,9 +32,13 @@ def _crowd_line(crowd: Crowd) -> str:
     if len(ranks) > MAX_RANKS_LENGTH:
         ranks = ranks[:MAX_RANKS_LENGTH].rpartition(",")[0] + f",... ({rank_count} in all)"
     world = f" of {crowd.world}" if crowd.world else ""
-    members = (
-        f"{'> ' if crowd.odd else '  '}{describe_ranks(ranks, rank_count, crowd.others)}{world}"
-    )
+    named = describe_ranks(ranks, rank_count, crowd.others)
+    if crowd.tasks:
+        hidden = len(crowd.tasks) - MAX_SHOWN_RANGES
+        named = ", ".join(crowd.tasks[:MAX_SHOWN_RANGES]) + (
+            f" and {hidden} more" if hidden > 0 else ""
+        )
+    members = f"{'> ' if crowd.odd else '  '}{named}{world}"
     if crowd.why:
         return f"{members}: {crowd.why}"
     location = f" at {crowd.at}" if crowd.at else ""

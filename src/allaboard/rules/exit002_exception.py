@@ -49,6 +49,7 @@ from allaboard.analysis.log_ends.start_advice import start_advice
 from allaboard.analysis.log_ends.stated_remedy import stated_remedy
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
+from allaboard.analysis.stalls.lock_kind import left_threads_clause
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised
 from allaboard.facts.outcome import Retry
@@ -135,6 +136,8 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
     if exhaustion is not None:
         evidence += exhaustion.evidence
     evidence += order.consequence_evidence(first_member)
+    if first_member.alive and (kept := left_threads_clause(first_member)):
+        evidence.append(Evidence(f"its process is {kept}", "stacks"))
     library_failure = (
         explain_library_error(error) if exhaustion is None and unused is None else None
     )

@@ -39,6 +39,7 @@ from allaboard.analysis.roll_call.reinit import (
     reinit_evidence,
 )
 from allaboard.analysis.stacks.framework_collectives import find_own_collective
+from allaboard.analysis.stacks.program_files import program_advice, program_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stacks.stack_collectives import describe_stack_collective
 from allaboard.analysis.stalls.awaited_end import awaited_end_advice, awaited_end_evidence
@@ -117,6 +118,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
             Evidence(f"{name_by_rank(members)}: {positions}", "stacks")
             for positions, members in list(members_by_position.items())[:MAX_NAMED_RANKS]
         )
+        + program_evidence(mutual_wait.waiting)
         + awaited_end_evidence(mutual_wait.waiting)
         + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
         fix=OWN_PORT_ADVICE
@@ -164,6 +166,8 @@ def _fix(mutual_wait: MutualWait, outliers: Sequence[Member]) -> str:
     if outliers and (advice := destructor_call_advice(outliers)):
         return advice
     if advice := advise_new_group(mutual_wait.waiting):
+        return advice
+    if advice := program_advice(mutual_wait.waiting):
         return advice
     if outliers:
         return "look for a collective that only some ranks call or call in another order"

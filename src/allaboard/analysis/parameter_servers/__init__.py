@@ -44,6 +44,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
     wait_verb,
     workers_wait_for_peers,
 )
+from allaboard.analysis.parameter_servers.task_servers import UNSERVED_NOTE, members_without_server
 from allaboard.analysis.parameter_servers.variable_placement import PlacedVariables, find_placement
 from allaboard.facts.configuration.cluster import AUXILIARY_JOBS
 
@@ -57,6 +58,7 @@ __all__ = [
     "SERVER_JOIN_OP",
     "SESSION_CREATION_OPS",
     "TF2_CHIEF_CALL",
+    "UNSERVED_NOTE",
     "PlacedVariables",
     "ServerLink",
     "TimeBreakdown",
@@ -79,6 +81,7 @@ __all__ = [
     "leftover_members",
     "mark_workers_of_chief",
     "members_not_started",
+    "members_without_server",
     "nobody_trains",
     "only_serves",
     "task_name",

@@ -18,6 +18,7 @@ PEER_WAIT_SPOTS = (
     Spot.STEP,
     Spot.SERVER,
     Spot.SESSION,
+    Spot.SCHEDULED,
 )
 
 
@@ -49,14 +50,16 @@ def find_outliers(groups: Iterable[StackGroup]) -> Outliers:
         return Outliers(tuple(waiting), _smallest_first(not_waiting), True)
     # All wait for peers: they may still wait in different calls, of which the rarer is the mistake.
     places: dict[tuple[Spot, Frame | None], list[StackGroup]] = {}
-    for group in waiting:
+    # A server waits for whoever gives it work, which is at another place by right.
+    callers = [g for g in waiting if g.spot is not Spot.SERVER]
+    for group in callers:
         places.setdefault((group.spot, group.user), []).append(group)
-    total = sum(len(g.ranks) for g in waiting)
+    total = sum(len(g.ranks) for g in callers)
     largest = max(places.values(), key=_count_ranks, default=[])
     if len(places) < 2 or _count_ranks(largest) * 2 <= total:
         return Outliers(tuple(waiting), (), False)
     return Outliers(
-        tuple(largest), _smallest_first([g for g in waiting if g not in largest]), False
+        tuple(largest), _smallest_first([g for g in callers if g not in largest]), False
     )
 
 

@@ -26,6 +26,7 @@ class Spot(StrEnum):
     STEP = "in a training step"
     SERVER = "serving its peers"
     SESSION = "opening or closing a session with its servers"
+    SCHEDULED = "waiting for steps that its workers do"
     DATA = "waiting for data"
     DATA_SERVICE = "waiting for the tf.data service"
     FILE_LOCK = "waiting for a file lock"
@@ -124,6 +125,8 @@ _DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
 """Calls in this file are no training steps: they ask the dispatcher of tf.data's service, and wait for it."""
 _THREADED_COLLECTIVES = "tensorflow/python/distribute/cross_device_ops.py"
 """This file calls collectives in threads if no tf.function is around them, and waits for these threads."""
+_CLUSTER_COORDINATOR = "tensorflow/python/distribute/coordinator/"
+"""In this folder the chief of parameter servers waits for steps that it has handed out: `join`, `fetch`."""
 _COMPILED_COLLECTIVE = compile_late(r"\b(_c10d_functional|wait_tensor)\b")
 
 
@@ -172,6 +175,8 @@ def _classify_lock(stack: Stack) -> Spot:
         return Spot.DATA
     if any(f.file.endswith(_THREADED_COLLECTIVES) for f in stack.frames):
         return Spot.COLLECTIVE
+    if any(_CLUSTER_COORDINATOR in f.file for f in stack.frames):
+        return Spot.SCHEDULED
     owner = next((f for f in stack.frames if not f.is_standard_library), None)
     if owner is not None and not owner.is_user:
         owners_spot = _spot_of_function(owner.file, owner.function)
@@ -205,6 +210,7 @@ def is_peer_wait(stack: Stack | None) -> bool:
         Spot.STEP,
         Spot.SERVER,
         Spot.SESSION,
+        Spot.SCHEDULED,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from allaboard.analysis.member_names import goes_by_task
 from allaboard.analysis.stacks.outliers import find_outliers
 from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.unranked_processes import (
@@ -44,16 +45,29 @@ def group_member_stacks(
     return groups
 
 
+def task_names(members: Iterable[Member]) -> dict[int, str]:
+    """Return the names of the members' tasks by rank; {} if their numbers are those of the ranks."""
+    all_members = [m for m in members if m.who.rank >= 0]
+    if not any(map(goes_by_task, all_members)):
+        return {}
+    return {m.who.rank: m.who.name for m in all_members}
+
+
 def make_crowds(
-    groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
+    groups: Iterable[StackGroup],
+    unnamed: Mapping[int, Who] | None = None,
+    tasks: Mapping[int, str] | None = None,
 ) -> tuple[Crowd, ...]:
-    """Return every place with its ranks, largest first; ``unnamed`` as for `Dumps`."""
+    """Return every place with its ranks, largest first; ``unnamed`` as for `Dumps`, ``tasks`` as `task_names`
+    returns them."""
     group_list = list(groups)
     outlying = find_outliers(group_list).outliers
-    return tuple(_make_crowd(g, g in outlying, unnamed or {}) for g in group_list)
+    return tuple(_make_crowd(g, g in outlying, unnamed or {}, tasks or {}) for g in group_list)
 
 
-def _make_crowd(group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who]) -> Crowd:
+def _make_crowd(
+    group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who], tasks: Mapping[int, str]
+) -> Crowd:
     leaf, user = group.frames[0] if group.frames else None, group.user
     return Crowd(
         ranks=format_ranks(only_ranks(group.ranks), len(group.ranks)),
@@ -65,6 +79,7 @@ def _make_crowd(group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who])
         calls=tuple(_format_call(f) for f in group.frames),
         why=group.why,
         others=names_of_unranked(group.ranks, unnamed),
+        tasks=tuple(tasks[r] for r in group.ranks if r in tasks),
     )
 
 

@@ -1,7 +1,7 @@
 """For how long processes that are examined from outside have stood still: longer than anybody looked.
 
-Two facts show it: a second look finds everybody where the first one did; and the kernel knows since when no
-data went through the connections between ranks. Pure.
+Three facts show it: a second look finds everybody where the first one did; and the kernel knows since when no
+data went through the connections between ranks, and since when a thread that waits has not run. Pure.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.lock_kind import is_in_event_loop
-from allaboard.analysis.stalls.stall import is_settled_stack
+from allaboard.analysis.stalls.stall import is_settled_stack, member_waits_for_peers
 from allaboard.facts import HostLook, Member, Present, Socket
 
+_WAITS_IN_TRAINING = (Spot.COLLECTIVE, Spot.STEP, Spot.GROUP, Spot.SCHEDULED, Spot.USER)
+"""Places of members that wait for their peers within a training; a jitted step of JAX has none of its own."""
 _READING_LIBRARY = re.compile(r"site-packages/(?:grpc|zmq)/")
 
 
@@ -81,6 +83,19 @@ def unanswered_time(ranks: Sequence[Present]) -> float:
     if any(classify_stack(p.member.stack) is not Spot.ANSWER for p in absent):
         return 0.0
     return min(silence_between(ranks), *(_silence_of_answer(p, ranks) for p in absent))
+
+
+def shortest_wait(ranks: Sequence[Present]) -> float:
+    """Return for how long each rank that waits for its peers in a collective or a step has slept there (s); 0
+    if none does, or if that is not known of one."""
+    waits_s = [
+        p.blocked_s
+        for p in ranks
+        if member_waits_for_peers(p.member)
+        # At a start, or in a server's loop, a thread may sleep for long in a job that is well.
+        and classify_stack(p.member.stack) in _WAITS_IN_TRAINING
+    ]
+    return min(waits_s, default=0.0)
 
 
 def outside_connections(process: Present, ranks: Sequence[Present]) -> tuple[Socket, ...]:

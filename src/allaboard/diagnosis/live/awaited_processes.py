@@ -10,7 +10,11 @@ from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.awaited_end import awaited_end_clause
 from allaboard.analysis.stalls.child_process import describe_child
-from allaboard.analysis.stalls.examined_duration import asks_through_library, outside_connections
+from allaboard.analysis.stalls.examined_duration import (
+    asks_through_library,
+    outside_connections,
+    shortest_wait,
+)
 from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.lock_kind import (
     FULL_QUEUE,
@@ -21,6 +25,8 @@ from allaboard.analysis.stalls.lock_kind import (
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.facts import Awaited, Member, Present
 
+MIN_TOLD_WAIT_S = 10.0
+"""Seconds of a wait from which it is told for how long it has lasted."""
 MAX_SHOWN_PEERS = 4
 """Addresses of other hosts that are named."""
 
@@ -86,6 +92,9 @@ def describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_c
         return _describe_sessions(waiting_members)
     if not waiting_members:
         return ""
+    only_serve = all(classify_stack(m.stack) is Spot.SERVER for m in waiting_members)
+    if only_serve and not all(map(stands_still, other_members)):
+        return ""  # servers wait for whoever gives them work, and one of those is at work
     looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
     verb = "wait" if len(waiting_members) > 1 else "waits"
     waits_clause = f"{name_first_members(waiting_members)} {verb} for "
@@ -97,9 +106,16 @@ def describe_waiters(members: Sequence[Member], ranks: Sequence[Present], look_c
             f"may still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
             f"{idle_member.who.pid} for its children"
         )
+    busy_member, waited_s = other_members[0], shortest_wait(ranks)
+    running_clause = (
+        f"{waits_clause}{name_first_members(other_members)}{place_in_own_code(busy_member)}, which is still "
+        f"running{looks_clause}"
+    )
+    if waited_s < MIN_TOLD_WAIT_S:
+        return f"{running_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
     return (
-        f"{waits_clause}{name_first_members(other_members)}{place_in_own_code(other_members[0])}, which is "
-        f"still running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
+        f"{running_clause}, and have done so for {waited_s:.0f} s: a long step, or a loop without an end; if "
+        f"no step takes as long, see py-spy dump --locals --pid {busy_member.who.pid}"
     )
 
 
@@ -177,6 +193,9 @@ def _name_holder(connection: Awaited) -> str:
 
 
 def place_in_own_code(one: Member) -> str:
-    """Return the place in the member's own code, in brackets."""
+    """Return the place in the member's own code, in brackets; that of its input generator while it waits for
+    that."""
     place = one.stack.user if one.stack is not None else None
+    if one.stack is not None and classify_stack(one.stack) is Spot.DATA:
+        place = next((f for f in one.stack.fed_by if f.is_user), place)
     return f" ({place})" if place is not None else ""

@@ -1,13 +1,22 @@
-"""Processes that were named and have ended: what is known of them, and which rank one was."""
+"""Processes that were named and have ended, or whose programs have: what is known of them.
+
+A thread that goes on, an exit handler or a framework's shutdown keeps a process whose program has ended.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.diagnosis.live.unprobed_members import absent_ranks
-from allaboard.facts import Departed, Exit, Member, Phase, Present, Who
+from allaboard.diagnosis.readers import python_log
+from allaboard.facts import Departed, Exhibit, Exit, Member, Phase, Present, Raised, Stack, Who
 from allaboard.hosts import proc
+from allaboard.hosts.awaited.output_file import output_file, read_output_tail
 
 
 def find_departed(pids: Sequence[int]) -> tuple[Departed, ...]:
@@ -78,3 +87,44 @@ def describe_departed(departed: Departed, host: str) -> str:
     return (
         f"pid {departed.pid} of {host}: has ended{how} (zombie: its parent has not waited for it)"
     )
+
+
+def final_exceptions(
+    stacks: Mapping[int, Stack | None], ranks: Mapping[int, int], raised_at: float
+) -> dict[int, Raised]:
+    """Return by pid what ended the program of each process that is at its end, as far as that was printed.
+
+    Args:
+        stacks: what the main thread of each process does.
+        ranks: their ranks; -1 for one that is not known.
+        raised_at: until when the exceptions were raised (s).
+    """
+    files = {pid: output_file(pid) for pid in stacks}
+    writers = Counter(files.values())
+    found = {}
+    for pid, stack in stacks.items():
+        if files[pid] is None or not _is_at_its_end(stack):
+            continue
+        raised = find_final_exception(
+            read_output_tail(pid), ranks.get(pid, -1), is_shared=writers[files[pid]] > 1
+        )
+        if raised is not None:
+            found[pid] = msgspec.structs.replace(raised, raised_at=raised_at)
+    return found
+
+
+def find_final_exception(text: str, rank: int, *, is_shared: bool) -> Raised | None:
+    """Return the exception with which the output ends; None if it goes on after it.
+
+    Of an output that several processes share, only what is labelled with this ``rank`` counts.
+    """
+    testimony = python_log.read_log(Exhibit(name="", data=text.encode()))
+    for glimpse in reversed(testimony.glimpses if testimony is not None else ()):
+        is_own = (glimpse.rank == rank and rank >= 0) or (glimpse.rank < 0 and not is_shared)
+        if is_own and not glimpse.doubt:
+            return glimpse.raised
+    return None
+
+
+def _is_at_its_end(stack: Stack | None) -> bool:
+    return classify_stack(stack) is Spot.LEAVING

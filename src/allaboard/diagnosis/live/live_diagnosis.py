@@ -85,7 +85,7 @@ def _all_present(looks: Sequence[HostLook]) -> Iterator[Present]:
                     stack,
                     taken_at=stack.taken_at + clock_offset,
                     # Who gets no core stands at one place whatever it does.
-                    moving=stack.moving or process.starved,
+                    moving=stack.moving or process.starved or process.steps_on,
                 )
             shifted = msgspec.structs.replace(
                 member,

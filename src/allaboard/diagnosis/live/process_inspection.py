@@ -16,15 +16,16 @@ from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.clock import SystemClock
 from allaboard.configuration import resolve
 from allaboard.coordinator.process_record import ProcessRecord
-from allaboard.diagnosis.live.exited_processes import find_departed
+from allaboard.diagnosis.live.exited_processes import final_exceptions, find_departed
 from allaboard.diagnosis.live.process_probes import stated_arguments
-from allaboard.diagnosis.live.starvation import is_starved
+from allaboard.diagnosis.live.starvation import has_run_in_wait, is_busy_in_place, is_starved
 from allaboard.diagnosis.live.target_selection import redacted_command
 from allaboard.facts import ATTACHED, Awaited, HostLook, Phase, Present, Stack
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.thread_dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
+from allaboard.hosts.awaited.blocked_time import blocked_time
 from allaboard.hosts.awaited.output_file import read_output_tail
 from allaboard.hosts.awaited.peers import awaited_peers, connected_peers
 from allaboard.hosts.file_locks import lock_waits
@@ -46,6 +47,8 @@ from allaboard.sampling.loader_sampler import LoaderSampler
 
 SAMPLE_COUNT = 5
 """Samples of each process."""
+BUSY_SAMPLE_COUNT = 7
+"""Samples if a process computes at one place: a loop without an end takes more of them to be told."""
 SAMPLE_INTERVAL_S = 0.4
 """Seconds between two samples: a place that is the same in all of them counts as still."""
 MAX_STARVED_S = 12.0
@@ -89,10 +92,15 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     sampled_at = first_sampled_at = clock.monotonic()
     starved: set[int] = set()
     number = 0
-    while number < SAMPLE_COUNT or (starved and sampled_at - first_sampled_at < MAX_STARVED_S):
+    busy = False
+    while (
+        number < SAMPLE_COUNT
+        or (starved and sampled_at - first_sampled_at < MAX_STARVED_S)
+        or (busy and number < BUSY_SAMPLE_COUNT)
+    ):
         now = clock.monotonic()
         if number:
-            interval_s = SAMPLE_INTERVAL_S if number < SAMPLE_COUNT else STARVED_INTERVAL_S
+            interval_s = STARVED_INTERVAL_S if starved else SAMPLE_INTERVAL_S
             await asyncio.sleep(max(0.0, sampled_at + interval_s - now))
             now = clock.monotonic()
         number += 1
@@ -110,6 +118,13 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
             troubles[pid] = "" if sample.frames else troubles.get(pid, trouble)
         span_s = clock.monotonic() - first_sampled_at
         starved = {p for p in pids if is_starved(times_at_start[p], queue_times(p), span_s)}
+        starved = starved if number >= SAMPLE_COUNT else set()
+        busy = any(is_busy_in_place(records[p].to_member(False)) for p in pids)
+    raised = final_exceptions(
+        {p: records[p].to_member(False).stack for p in pids},
+        {p: records[p].to_member(False).who.rank for p in pids},
+        start,
+    )
     one_per_network = {network_of(p): p for p in pids}.values()
     return HostLook(
         host=host,
@@ -120,6 +135,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 member=msgspec.structs.replace(
                     records[p].to_member(False),
                     phase=Phase.TRAINING,
+                    raised=raised.get(p),
                     notes={
                         ATTACHED: "1",
                         **_jitted_note(records[p].to_member(False).stack),
@@ -146,6 +162,12 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 if classify_stack(records[p].to_member(False).stack) is Spot.ANSWER
                 else (),
                 why=troubles[p],
+                blocked_s=blocked_time(p),
+                steps_on=has_run_in_wait(
+                    records[p].to_member(False).stack,
+                    times_at_start[p].get(p),
+                    queue_times(p).get(p),
+                ),
                 starved=p in starved,
             )
             for p in pids

@@ -9,9 +9,15 @@ again and again and gives it back at once: it says nothing of the process.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from allaboard.facts import QueueTime
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
+from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
+from allaboard.facts import Member, QueueTime, Stack
+
+_STEPS = (Spot.STEP, Spot.COLLECTIVE, Spot.SCHEDULED)
+_STEP_LIBRARY = re.compile(r"/(?:tensorflow/python|jax/_src)/")
 
 MIN_WAITING_SHARE = 0.2
 """Share of the time that a thread stands in a run queue, from which on it lacks a core."""
@@ -22,6 +28,20 @@ MIN_POLLS, MAX_POLL_S = 50, 0.0002
 """How often a thread that polls gets a core at least while it is looked at, and the seconds that it uses each
 time, on average. Measured on torch 2.13: 600 to 6,000 times in 4 s, for 5 to 17 microseconds; a thread that
 computes keeps a core for a millisecond or more."""
+
+
+def has_run_in_wait(stack: Stack | None, before: QueueTime | None, after: QueueTime | None) -> bool:
+    """Return True if the main thread has run between two looks at it, at both of which it waited in a step of
+    TensorFlow or JAX: these wait in one system call, so that it is another step by now."""
+    if stack is None or classify_stack(stack) not in _STEPS or before is None or after is None:
+        return False
+    is_native_wait = any(_STEP_LIBRARY.search(f.file) for f in stack.frames)
+    return is_native_wait and after.ran_s > before.ran_s
+
+
+def is_busy_in_place(member: Member) -> bool:
+    """Return True if the member computes, and was at one place at all samples so far."""
+    return member.cpu >= IDLE_CORES and is_settled_stack(member.stack)
 
 
 def is_starved(

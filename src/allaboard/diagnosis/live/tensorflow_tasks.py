@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS, UNSERVED_NOTE
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
@@ -21,7 +21,7 @@ from allaboard.diagnosis.live.start_commands import command_for_task
 from allaboard.facts import Address, Evidence, Finding, HostLook, Present, Who
 from allaboard.facts.member import Declared, Member, Phase
 
-_WAITS = (Spot.INIT, Spot.SESSION, Spot.STEP, Spot.COLLECTIVE, Spot.GROUP)
+_WAITS = (Spot.INIT, Spot.SESSION, Spot.STEP, Spot.COLLECTIVE, Spot.GROUP, Spot.SCHEDULED)
 """Places at which a task may wait for another one."""
 MAX_SHOWN_TASKS = 4
 """Absent tasks whose addresses are evidence."""
@@ -40,6 +40,8 @@ class TaskRollCall(NamedTuple):
     """Command that starts the first of them; "" if it cannot be told."""
     elsewhere: tuple[str, ...] = ()
     """Sentences on tasks of other hosts, of which nothing can be seen here."""
+    is_open: bool = False
+    """True if the others only serve, so that nothing tells whether the absent ones have been there."""
     is_past_start: bool = False
     """True if the waiting tasks are in a step of a strategy whose start waits for all tasks: the absent ones
     had come, with all versions of TensorFlow from 2.9 on."""
@@ -92,17 +94,18 @@ def call_tasks(
                 f"try: allaboard diagnose --hosts {Address.parse(cluster[task]).host or 'HOST'}"
             )
     is_past_start = _is_past_start(cluster, waiting)
+    # Whoever was needed at the start has come then, wherever it is now.
     late = [
         t
         for t, p in tasks.items()
         if t in cluster
         and t not in listening
         and classify_stack(p.member.stack) not in _WAITS
-        # One without a stack that others knew may as well be at its end.
-        and not (is_past_start and classify_stack(p.member.stack) is Spot.UNKNOWN)
+        and not is_past_start
     ]
     if not waiting or not (absent or late):
-        return TaskRollCall(tuple(_training(p) for p in taken), elsewhere=tuple(elsewhere))
+        trained = (_training(p, _unserved_address(p, cluster, looks, ranks)) for p in taken)
+        return TaskRollCall(tuple(trained), elsewhere=tuple(elsewhere))
     members = [_coming(p, cluster, _task(p) in late, since) for p in taken]
     members += [
         _unexamined(t, number, cluster, since)
@@ -122,6 +125,7 @@ def call_tasks(
         ),
         start_command=command_for_task(next(iter(absent), ""), next(iter(tasks.values()))),
         elsewhere=tuple(elsewhere),
+        is_open=all(classify_stack(m.stack) is Spot.SERVER for m in waiting),
         is_past_start=is_past_start,
     )
 
@@ -145,6 +149,11 @@ def explain_absence(finding: Finding, roll: TaskRollCall) -> Finding:
             f"see in the last output of {name} how it ended: its traceback, or dmesg -T | grep -i oom; then "
             f"restart all tasks; if {name} was never started: {roll.start_command or fix}"
         )
+    elif roll.is_open and roll.absent:
+        shown = ", ".join(map(_name, roll.absent[:MAX_SHOWN_TASKS]))
+        verb = "are" if roll.absent[1:] else "is"
+        summary = f"{shown} {verb} not there, and the others only serve: they have nothing to do"
+        fix = f"see in the last output of {_name(roll.absent[0])} whether it has ended; else {fix}"
     return msgspec.structs.replace(
         finding, summary=summary, evidence=(*roll.evidence, *by_environment), fix=fix
     )
@@ -152,8 +161,11 @@ def explain_absence(finding: Finding, roll: TaskRollCall) -> Finding:
 
 def _is_past_start(cluster: Mapping[str, str], waiting: Sequence[Member]) -> bool:
     """Return True if these members have come through the start of a strategy that waits for all tasks:
-    MultiWorkerMirroredStrategy's does, and a parameter server is not waited for."""
+    MultiWorkerMirroredStrategy's does, and that of a chief which hands out steps. TensorFlow 1 waits for no
+    parameter server."""
     spots = {classify_stack(m.stack) for m in waiting}
+    if spots == {Spot.SCHEDULED}:
+        return True
     return (
         bool(spots)
         and spots <= {Spot.STEP, Spot.COLLECTIVE}
@@ -240,9 +252,39 @@ def _look_for(
     return None, ""
 
 
-def _training(process: Present) -> Member:
-    serves = classify_stack(process.member.stack) is Spot.SERVER
-    return msgspec.structs.replace(process.member, serving=True) if serves else process.member
+def _training(process: Present, unserved_address: str) -> Member:
+    member = process.member
+    if unserved_address:
+        notes = {**member.notes, UNSERVED_NOTE: unserved_address}
+        member = msgspec.structs.replace(member, notes=notes)
+    serves = classify_stack(member.stack) is Spot.SERVER
+    return msgspec.structs.replace(member, serving=True) if serves else member
+
+
+def _unserved_address(
+    process: Present,
+    cluster: Mapping[str, str],
+    looks: Sequence[HostLook],
+    ranks: Sequence[Present],
+) -> str:
+    """Return the task's address if nothing of its host listens there while other tasks of the cluster are
+    connected with each other; "" if something does: its server may run in a process of its own.
+    """
+    text = cluster.get(_task(process), "")
+    port = Address.parse(text).port if text else 0
+    listeners = [
+        a for look in looks if look.host == process.member.who.host for a in look.listeners
+    ]
+    if not text or any(Address.from_endpoint(a).port == port for a in listeners):
+        return ""
+    ports = {Address.parse(a).port for a in cluster.values()}
+    is_used = any(
+        s.state == "ESTAB" and Address.from_endpoint(s.remote).port in ports
+        for p in ranks
+        if p is not process
+        for s in p.sockets
+    )
+    return text if is_used else ""
 
 
 def _coming(process: Present, cluster: dict[str, str], is_late: bool, since: float) -> Member:

@@ -13,9 +13,10 @@ from allaboard.analysis.stacks.stack_crowds import (
     group_member_stacks,
     make_crowds,
     number_unranked_members,
+    task_names,
 )
 from allaboard.analysis.stacks.stack_tree import merge_stacks
-from allaboard.analysis.stalls.examined_duration import unanswered_time
+from allaboard.analysis.stalls.examined_duration import shortest_wait, unanswered_time
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.run_rules import judge_configuration
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
@@ -65,7 +66,7 @@ def diagnose_world(
             looks, ranks, tasks.members if tasks is not None else assume_phases(ranks, since)
         ),
         world_waits,
-        max(unchanged_s, unanswered_time(ranks)),
+        max(unchanged_s, unanswered_time(ranks), shortest_wait(ranks)),
     )
     findings = [
         _soften_join_findings(make_finding(entry, claim), tasks, looks, ranks)
@@ -83,7 +84,7 @@ def diagnose_world(
     groups = group_member_stacks(examined, unranked)
     unreachable = [f"{look.host}: {look.trouble}" for look in looks if look.trouble]
     return Diagnosis(
-        crowds=make_crowds(groups, unranked),
+        crowds=make_crowds(groups, unranked, task_names(examined)),
         tree=merge_stacks(groups, unranked),
         findings=tuple(findings),
         missing=tuple(

@@ -10,6 +10,15 @@ MAX_TAIL_BYTES = 16_384
 """Bytes at the end of the file that are read."""
 
 
+def output_file(pid: int) -> tuple[int, int] | None:
+    """Return device and inode of the regular file that is its standard error; None if that is none."""
+    try:
+        status = Path(f"/proc/{pid}/fd/2").stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
 def read_output_tail(pid: int) -> str:
     """Return the end of the regular file that is the process's standard error; "" if that is none."""
     path = Path(f"/proc/{pid}/fd/2")
