@@ -26,6 +26,7 @@ TF = "/v/lib/python3.11/site-packages/tensorflow/python"
 OWN = Frame("/home/u/train.py", 63, "main", "loss = train_step(next(batches))")
 STEP = (Frame(f"{TF}/eager/execute.py", 53, "quick_execute"), OWN)
 NEXT = (Frame(f"{TF}/data/ops/iterator_ops.py", 826, "_next_internal"), OWN)
+READS = (Frame("/v/lib/python3.11/site-packages/jax/_src/array.py", 682, "_value"), OWN)
 SPINS = (Frame("/home/u/train.py", 24, "skip_broken", "n ^= 1"), OWN)
 GENERATOR = (
     Frame("/home/u/train.py", 24, "read_samples", "n ^= 1"),
@@ -98,12 +99,20 @@ def test_only_waits_within_a_training_tell_how_long_a_job_stands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "ran_s", "has_run"),
-    [(STEP, 0.002, True), (STEP, 0.0, False), (SPINS, 0.5, False)],
+    ("frames", "ran_s", "runs", "has_run"),
+    [
+        (STEP, 0.002, 1, True),
+        (STEP, 0.0, 0, False),
+        (SPINS, 0.5, 1, False),
+        (READS, 0.0006, 10, False),  # it looks now and then whether its wait is over
+        (READS, 0.02, 10, True),
+    ],
 )
-def test_who_has_run_in_a_wait(frames: tuple[Frame, ...], ran_s: float, has_run: bool) -> None:
+def test_who_has_run_in_a_wait(
+    frames: tuple[Frame, ...], ran_s: float, runs: int, has_run: bool
+) -> None:
     stack = Stack(frames=frames, taken_at=1.0)
-    before, after = QueueTime(5.0, 1.0), QueueTime(5.0 + ran_s, 1.0)
+    before, after = QueueTime(5.0, 1.0, 100), QueueTime(5.0 + ran_s, 1.0, 100 + runs)
     assert has_run_in_wait(stack, before, after) is has_run
     assert not has_run_in_wait(stack, None, after)
 
