@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from allaboard.analysis.stalls.examined_duration import shortest_wait
-from allaboard.diagnosis.live.exited_processes import find_final_exception
+from allaboard.diagnosis.live.exited_processes import final_exceptions, find_final_exception
 from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
 from allaboard.diagnosis.live.starvation import has_run_in_wait
 from allaboard.facts import (
@@ -152,3 +155,28 @@ def test_only_its_own_last_words_tell_what_ended_a_process(
     text: str, rank: int, is_shared: bool, is_known: bool
 ) -> None:
     assert (find_final_exception(text, rank, is_shared=is_shared) is not None) is is_known
+
+
+@pytest.mark.parametrize(
+    ("stack", "framework", "is_known"),
+    [
+        (Stack(frames=ENDS, taken_at=1.0), "tensorflow", True),
+        (None, "tensorflow", True),  # no Python is left to run
+        (None, "", False),  # it is at its start, and the file is that of the run before
+        (Stack(frames=STEP, taken_at=1.0), "tensorflow", False),  # it has caught the exception
+    ],
+)
+def test_only_a_process_at_its_end_has_ended_by_what_it_printed(
+    tmp_path: Path, stack: Stack | None, framework: str, is_known: bool
+) -> None:
+    output = tmp_path / "worker-1.log"
+    output.write_text(TRACEBACK)
+    with output.open("ab") as errors:
+        process = subprocess.Popen(["sleep", "60"], stderr=errors)
+    try:
+        pid = process.pid
+        found = final_exceptions({pid: stack}, {pid: 1}, {pid: framework}, 5.0)
+        assert [r.type for r in found.values()] == (["ValueError"] if is_known else [])
+    finally:
+        process.kill()
+        process.wait()

@@ -90,20 +90,24 @@ def describe_departed(departed: Departed, host: str) -> str:
 
 
 def final_exceptions(
-    stacks: Mapping[int, Stack | None], ranks: Mapping[int, int], raised_at: float
+    stacks: Mapping[int, Stack | None],
+    ranks: Mapping[int, int],
+    frameworks: Mapping[int, str],
+    raised_at: float,
 ) -> dict[int, Raised]:
     """Return by pid what ended the program of each process that is at its end, as far as that was printed.
 
     Args:
         stacks: what the main thread of each process does.
         ranks: their ranks; -1 for one that is not known.
+        frameworks: what each has loaded; "" for one that is at its start.
         raised_at: until when the exceptions were raised (s).
     """
     files = {pid: output_file(pid) for pid in stacks}
     writers = Counter(files.values())
     found = {}
     for pid, stack in stacks.items():
-        if files[pid] is None or not _is_at_its_end(stack):
+        if files[pid] is None or not _is_at_its_end(stack, frameworks.get(pid, "")):
             continue
         raised = find_final_exception(
             read_output_tail(pid), ranks.get(pid, -1), is_shared=writers[files[pid]] > 1
@@ -126,5 +130,9 @@ def find_final_exception(text: str, rank: int, *, is_shared: bool) -> Raised | N
     return None
 
 
-def _is_at_its_end(stack: Stack | None) -> bool:
+def _is_at_its_end(stack: Stack | None, framework: str) -> bool:
+    """Return True if the interpreter is shutting down, or has no Python left to run: before its framework is
+    loaded, that is so at the start, too."""
+    if stack is None or not stack.frames:
+        return bool(framework)
     return classify_stack(stack) is Spot.LEAVING

@@ -120,9 +120,11 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
         starved = {p for p in pids if is_starved(times_at_start[p], queue_times(p), span_s)}
         starved = starved if number >= SAMPLE_COUNT else set()
         busy = any(is_busy_in_place(records[p].to_member(False)) for p in pids)
+    frameworks = {p: loaded_framework(p) for p in pids}
     raised = final_exceptions(
         {p: records[p].to_member(False).stack for p in pids},
         {p: records[p].to_member(False).who.rank for p in pids},
+        frameworks,
         start,
     )
     one_per_network = {network_of(p): p for p in pids}.values()
@@ -141,7 +143,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                         **_jitted_note(records[p].to_member(False).stack),
                         **_printed_failure_note(p, records[p].to_member(False).stack),
                     },
-                    framework=loaded_framework(p),
+                    framework=frameworks[p],
                     traffic=max(0, socket_bytes([p]) - bytes_at_start[p])
                     / max(clock.monotonic() - start, SAMPLE_INTERVAL_S),
                 ),
