@@ -24,7 +24,7 @@ _INSTALLED = compile_late(
     r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/|/megatron/core/"
     r"|/vllm/(?:v1|engine|executor|worker|distributed|entrypoints|model_executor)/|/sglang/srt/"
     r"|/deepspeed/(?:runtime|launcher|comm|ops)/|/src/(?:accelerate|transformers|trl|peft)/"
-    r"|/fairseq/fairseq(?:_cli)?/|/detectron2/(?:engine|utils|checkpoint)/|/mm(?:cv|engine)/(?:runner|parallel|dist)/"
+    r"|/fairseq/fairseq(?:_cli)?/|/python/(?:mxnet|paddle|oneflow)/|/detectron2/(?:engine|utils|checkpoint)/|/mm(?:cv|engine)/(?:runner|parallel|dist)/"
     # A module that Cython compiled names its source as it was where it was built.
     r"|^(?!/)[\w./]+\.pyx$",
     re.IGNORECASE,

@@ -7,6 +7,7 @@ library's messages that they pass on.
 from __future__ import annotations
 
 from allaboard.analysis.failures.gpu_error_causes import GPU_ERROR_CAUSES, Cause
+from allaboard.analysis.failures.meeting_error_causes import MEETING_ERROR_CAUSES
 from allaboard.facts.outcome import Retry
 
 _NAME_ERRORS = (
@@ -133,6 +134,7 @@ CAUSES = (
         "must expand it)",
     ),
     *GPU_ERROR_CAUSES,
+    *MEETING_ERROR_CAUSES,
     Cause(
         pattern=r"OutOfRangeError: .{0,400}?End of (?:sequence|file)"
         r"|OutOfRangeError: [^\n]*(?:Queue|Queue '[^']*') is closed and has insufficient elements",

@@ -1,5 +1,5 @@
 """Logs of parameter servers other than TensorFlow's: those of BytePS and ps-lite under it, where workers,
-servers and one scheduler meet, and Paddle's."""
+servers and one scheduler meet, and Paddle's; and of OneFlow, whose members meet at servers of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Severity, Testimony
+from allaboard.diagnosis.wordings.control_server_messages import CAME, MACHINE_LOST, UNREACHED
+from allaboard.facts import Exhibit, Heard, Severity, Testimony
 
 NOT_SET = KnownMessage(
     key="Environment::Get()->find(",
@@ -54,6 +55,8 @@ PADDLE_SERVER = KnownMessage(
 )
 MIN_LINES_AFTER = 3
 """Lines of a training after a loss that show that it goes on."""
+_TRIED = re.compile(r"LoadServer +([\w.:-]{1,255}) Failed at ")
+_REACHED = re.compile(r"LoadServer +([\w.:-]{1,255}) Successful at ")
 _WORKER = re.compile(r"BytePS launching worker")
 
 
@@ -66,7 +69,20 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if not trains_on_after(text, PADDLE_SERVER.key, MIN_LINES_AFTER):
         # Several servers, or several variables of one: the first is the news.
         heard += find_known_messages(exhibit, (PADDLE_SERVER,))[:1]
+    heard += find_known_messages(exhibit, (MACHINE_LOST,))
+    if not heard:
+        heard = _unreached_servers(exhibit)
     return Testimony(heard=heard) if heard else None
+
+
+def _unreached_servers(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return the servers of OneFlow that its member still tries to reach where the log ends."""
+    text = exhibit.text
+    if CAME not in text or trains_on_after(text, CAME, MIN_LINES_AFTER):
+        return ()
+    reached = set(_REACHED.findall(text))
+    tried = find_known_messages(exhibit, UNREACHED)
+    return tuple(h for h in tried if not reached.intersection(_TRIED.findall(h.speakers[0].line)))
 
 
 READER = LogReader(read=read_log)

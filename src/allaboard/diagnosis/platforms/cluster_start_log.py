@@ -14,6 +14,25 @@ from allaboard.facts.rank_sets import name_ranks
 
 MESSAGES = (
     KnownMessage(
+        key="NRT:nrt_infodump",
+        pattern=r"NRT:nrt_infodump +Failure: (?P<why>NRT_\w{2,40}) in (?P<call>\w{3,60})\(\)",
+        rule="LOG010",
+        says="Neuron's runtime failed: {call} returned {why}",
+        fix="read the first ERROR lines of NRT, TDRV or NMGR above: they say which graph or core; on "
+        "that host: "
+        "neuron-ls; neuronx-cc --version; dpkg -l | grep aws-neuronx   # compiler, runtime and driver of "
+        "one release; "
+        "an old graph: "
+        "NEURON_COMPILE_CACHE_URL=/tmp/other-cache for one run",
+        proves_not="that a core is broken: a graph for another number of ranks or another release is "
+        "refused alike",
+        explains=("LOG012",),
+        sample="2025-Jun-28 22:19:15.506590  8652:8728  ERROR   NRT:nrt_infodump             Failure: "
+        "NRT_INVALID in "
+        "nrt_load()",
+        source="its wording from users' reports of AWS Neuron 2.14 to 2.23",
+    ),
+    KnownMessage(
         key="Time out nodes are ",
         pattern=r"Time out nodes are \[(?P<nodes>'?\d[^\]\n]{0,200})\]",
         rule="LOG002",
@@ -43,6 +62,14 @@ _NEURON_WAIT = re.compile(
     r"(?:, \[\w{1,40}, rank: (?P<rank>\d{1,7})/(?P<size>\d{1,7}))?"
 )
 _NEURON = "CCOM WARN Timeout waiting for "
+_NO_EFA = re.compile(
+    r"CCOM WARN (?:NET/OFI )?(?P<why>OFI plugin initNet\(\) failed|aws-ofi-nccl initialization failed)"
+)
+"""What Neuron's collectives write of AWS's plug-in for the adapters between hosts (EFA)."""
+_EFA_FIX = (
+    "fi_info -p efa   # on each host: no adapter? An instance type with EFA, its driver, /dev/infiniband in "
+    "the container; one host alone needs none; then "
+)
 _TORCHRUN_WAIT = "] Rendezvous'ing worker group"
 _LAUNCH_CONFIG = re.compile(
     r"^\s*(?P<name>min_nodes|rdzv_endpoint|rdzv_backend)\s*: (?P<value>\S{1,200})\s*$", re.MULTILINE
@@ -81,13 +108,20 @@ def _neuron_wait(exhibit: Exhibit) -> tuple[Heard, ...]:
         else "a rank of Neuron waits"
     )
     place = exhibit.place_of_line(text.count("\n", 0, last_wait.start()))
+    no_adapter = _NO_EFA.search(text)
+    says = (
+        f"{subject} for the others at the start of Neuron's collectives, for "
+        f"{last_wait['seconds']} s when the log ends"
+    )
+    if no_adapter is not None:
+        says += f", and its network between hosts did not start: {no_adapter['why']}"
     return (
         Heard(
             rule="JOIN004",
-            says=f"{subject} for the others at the start of Neuron's collectives, for "
-            f"{last_wait['seconds']} s when the log ends",
+            says=says,
             speakers=(Speaker(exhibit.rank, last_wait[0][:300], place, exhibit.pid),),
-            fix="pgrep -af python | wc -l   # on each host: do as many processes run as ranks? "
+            fix=(_EFA_FIX if no_adapter is not None else "")
+            + "pgrep -af python | wc -l   # on each host: do as many processes run as ranks? "
             "NEURON_RT_ROOT_COMM_ID=HOST:PORT of rank 0's host, the same on all; several hosts: fi_info -p "
             "efa, FI_PROVIDER=efa, and a security group that lets all through within itself",
             proves_not="which rank did not come, nor that it will not",

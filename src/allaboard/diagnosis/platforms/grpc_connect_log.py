@@ -1,4 +1,5 @@
-"""What gRPC's own trace (GRPC_VERBOSITY, GRPC_TRACE) tells of a task that it tries in vain to reach."""
+"""What gRPC's own trace (GRPC_VERBOSITY, GRPC_TRACE), and an exception of its that was copied without the
+traceback, tell of a task or server that it tries in vain to reach."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import re
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.grpc_exception_messages import MESSAGES
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 _ATTEMPT = re.compile(
     # gRPC 1.9 to 1.40 (subchannel.cc)
@@ -43,6 +46,11 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     if PROXY.key in text and not _PROGRESS.search(text, text.rfind(PROXY.key)):
         return Testimony(heard=find_known_messages(exhibit, (PROXY,))[:1])
+    if MESSAGES[0].key in text and TRACEBACK_HEAD not in text:  # which says the same
+        last = text.rfind(MESSAGES[0].key)
+        ends = find_known_messages(exhibit, MESSAGES) if not _PROGRESS.search(text, last) else ()
+        if ends:
+            return Testimony(heard=ends[:1])
     if "onnect failed" not in text:
         return None
     attempts = list(_ATTEMPT.finditer(text))[-MIN_ATTEMPTS:]

@@ -17,8 +17,9 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.rank_sets import name_ranks
 
 _FATAL = re.compile(
-    r"(?:Abort\(\d+\)(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\): |^)Fatal error in (?P<call>"
-    r"P?MPI_\w+|internal_\w+): (?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)",
+    r"(?:Abort\(\d+\)(?:(?: on node \d+)? \(rank (?P<rank>\d{1,7}) in comm \d+\))?: |^)Fatal error in "
+    r"(?P<call>"
+    r"P?MPI_\w+|internal_\w+): (?P<what>[^\n]*)(?P<stack>(?:\n[\w()]+\(\d*\)\.*: ?[^\n]*)*)",
     re.MULTILINE,
 )
 _HELP = re.compile(

@@ -9,6 +9,7 @@ import msgspec
 from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.tensorflow_session_messages import SESSION_WAITS
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 
 _TASK = r"/job:(?P<job>(?!localhost\b)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
@@ -132,7 +133,12 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         if message.key in text and not trains_on_after(text, message.key, MIN_STEPS_AFTER)
         for h in find_known_messages(exhibit, (message,))
     )
-    if MASTER_INIT.key in text and not trains_on_after(text, MASTER_INIT.key, MIN_STEPS_AFTER):
+    is_told_by_wait = SESSION_WAITS in text[: text.find(MASTER_INIT.key)]
+    if (
+        MASTER_INIT.key in text
+        and not is_told_by_wait
+        and not trains_on_after(text, MASTER_INIT.key, MIN_STEPS_AFTER)
+    ):
         heard += tuple(
             _with_addresses(h, text) for h in find_known_messages(exhibit, (MASTER_INIT,))
         )

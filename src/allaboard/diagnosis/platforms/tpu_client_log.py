@@ -7,7 +7,7 @@ import msgspec
 from allaboard.analysis.log_ends.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Testimony
+from allaboard.facts import Exhibit, Heard, Severity, Testimony
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 MASTER = KnownMessage(
@@ -77,9 +77,33 @@ IN_USE = tuple(
         ),
     )
 )
+BROKEN = KnownMessage(
+    key="grpc_remote_master.cc",
+    pattern=r"grpc_remote_master\.cc:\d+\] RPC failed with status = \"Unavailable: (?P<why>Socket closed"
+    r"|Connection reset by peer|failed to connect to all addresses)\".{0,500}?\"description\":\"Error "
+    r"received from peer(?: ipv[46]:(?P<address>[\w.:\[\]%*-]{3,80}))?",
+    rule="EXIT005",
+    says="the connection to the TPU's server {address} broke ({why})",
+    fix="gcloud compute tpus list   # state READY, or PREEMPTED, or under maintenance? Its memory may have "
+    "run "
+    "out: fewer or smaller inputs on its host; create or restart it (gcloud compute tpus stop, start), then "
+    "start again from the last checkpoint",
+    proves_not="that the TPU ended: a link that broke looks the same, and TensorFlow tries again",
+    severity=Severity.WARNING,
+    awaits=True,
+    explains=("LOG012",),
+    sample="W 2250 tensorflow/core/distributed_runtime/rpc/grpc_remote_master.cc:160] RPC failed with "
+    "status = "
+    '"Unavailable: Socket closed" and grpc_error_string = "{"created":"@1595184763.783222230","description":'
+    '"Error received from peer ipv4:192.0.2.2:8470","file":"external/call.cc","file_line":1056,'
+    '"grpc_message":"Socket closed","grpc_status":14}", maybe retrying the RPC',
+    source="its wording from the source of TensorFlow 1.13 to 2.9 (grpc_remote_master.cc)",
+)
 MIN_ATTEMPTS = 2
 """Attempts in vain; each is written twice by TensorFlow's logger."""
 _CAME = "Found TPU system"
+MIN_STEPS_AFTER = 2
+"""Lines about loss or steps after a broken connection that show that it was made anew."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -93,12 +117,15 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             heard += find_known_messages(exhibit, (message,))[:1]
     if text.count(MASTER.key) >= MIN_ATTEMPTS and _CAME not in text[text.rfind(MASTER.key) :]:
         heard += tuple(map(_without_address, find_known_messages(exhibit, (MASTER,))[-1:]))
+    if not heard and not trains_on_after(text, BROKEN.key, MIN_STEPS_AFTER):
+        heard += tuple(map(_without_address, find_known_messages(exhibit, (BROKEN,))[-1:]))
     return Testimony(heard=heard) if heard else None
 
 
 def _without_address(heard: Heard) -> Heard:
     """Return the message without the end of its sentence, if the log does not tell the address."""
-    return msgspec.structs.replace(heard, says=heard.says.removesuffix(" at "))
+    says = heard.says.removesuffix(" at ").replace("server  broke", "server broke")
+    return msgspec.structs.replace(heard, says=says)
 
 
 READER = LogReader(read=read_log)

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.log_ends.post_traceback_output import has_ended_well, progress_lines
+from allaboard.analysis.log_ends.post_traceback_output import (
+    has_ended_well,
+    progress_lines,
+    trains_on_after,
+)
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
@@ -140,6 +144,8 @@ SHUT_DOWN = KnownMessage(
 STARTS = (STORE, TASKS_TO_START, SPARK_TASKS)
 """What the launcher, or a rank, waited for in vain before the first step."""
 MESSAGES = (MISSING, STALLED, OPERATIONS, READY)
+MIN_STEPS_AFTER = 3
+"""Lines about loss or steps after a stall that show that the ranks came after all."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -147,7 +153,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     starts = find_known_messages(exhibit, STARTS)
     starts += find_known_messages(exhibit, (NO_RENDEZVOUS,))[:1]
     last_mention = max(text.rfind(m.key) for m in MESSAGES)
-    if last_mention >= 0 and has_ended_well(progress_lines(text[last_mention:].split("\n")[1:])):
+    if last_mention >= 0 and (
+        has_ended_well(progress_lines(text[last_mention:].split("\n")[1:]))
+        or trains_on_after(text[last_mention:], "ranks:", MIN_STEPS_AFTER)
+    ):
         return Testimony(heard=starts) if starts else None  # they came after all
     if camps := _camps(exhibit):
         return Testimony(heard=(*starts, camps))

@@ -126,7 +126,29 @@ DAEMON_FAILED = KnownMessage(
     source=_OPEN_MPI,
 )
 """The daemon that has a number is one of another host: it says which."""
+_COLOSSAL = KnownMessage(
+    key="is localhost: False, exception: ",
+    pattern=r"Error: failed to run (?P<command>\S{1,200})[^\n]{0,2000}? on (?P<host>[\w.:-]{1,255}), is "
+    r"localhost: "
+    r"False, exception: (?P<why>[^\n]{3,200})",
+    rule="JOIN001",
+    says="colossalai run could not start {command} on {host} by ssh: {why}; those that it started wait for "
+    "it",
+    fix="ssh -o BatchMode=yes {host} hostname   # without a password? Its ssh (paramiko) reads ~/.ssh by "
+    "itself: "
+    "ssh-copy-id {host}, a key that it can read (ssh-keygen -t rsa -m PEM), a known host; else torchrun on "
+    "each "
+    "host with --node-rank",
+    certainty=Certainty.CERTAIN,
+    explains=("LOG012", "EXIT003", "EXIT002"),
+    sample="Error: failed to run torchrun --nproc_per_node=2 --nnodes=2 --node_rank=1 "
+    "--master_addr=192.0.2.11 "
+    "--master_port=29508 train.py on 192.0.2.12, is localhost: False, exception: No authentication methods "
+    "available",
+    source="its wording from the source of ColossalAI 0.2 to 0.4 (cli/launcher/multinode_runner.py)",
+)
 MESSAGES = (
+    _COLOSSAL,
     KnownMessage(
         key="not reachable via ssh",
         pattern=r"host=(?P<host>[^\s,]{1,255}) was not reachable via ssh",
@@ -169,8 +191,26 @@ MESSAGES = (
     ),
     KnownMessage(
         key="ssh: Could not resolve hostname",
-        pattern=r"ssh: Could not resolve hostname (?P<host>[^\s:]{1,255}): (?P<why>[^\n\r]{1,80})"
-        + _GAVE_UP,
+        pattern=r"ssh: Could not resolve hostname (?P<host>(?P<own>[\w-]{1,63})(?:\.[\w.-]{1,190})?): "
+        r"[^\n\r]{1,80}(?=.{0,1100}?\bmy node: +(?P=own)\b)",
+        rule="JOIN001",
+        says="a host of the job cannot resolve {host}, the name of the launcher itself, to which its daemons "
+        "connect back; no rank was started",
+        fix="getent hosts {host}   # on the other hosts: no output means no such name there. Kubernetes: "
+        "kubectl get svc,endpoints; the launcher's pod needs the hostname and subdomain of a headless "
+        "Service "
+        "with publishNotReadyAddresses; else /etc/hosts on all hosts, or mpirun --mca oob_tcp_if_include "
+        "NAME",
+        certainty=Certainty.CERTAIN,
+        sample="ssh: Could not resolve hostname job-launcher-0.job: Name or service not known\nORTE does not "
+        "know how to route a message to the specified daemon\nlocated on the indicated node:\n\n  my node:   "
+        "job-launcher-0\n  target node:  job-node-0.job",
+        source="its wording from the sources of OpenSSH and Open MPI 3 to 4.1 (help-errmgr-base.txt)",
+    ),
+    KnownMessage(
+        key="ssh: Could not resolve hostname",
+        pattern=r"ssh: Could not resolve hostname (?P<host>(?P<own>[^\s:.]{1,255})(?=[.:])[^\s:]{0,255}): "
+        r"(?P<why>[^\n\r]{1,80})(?!.{0,1100}?\bmy node: +(?P=own)\b)" + _GAVE_UP,
         rule="JOIN001",
         says="the launcher's ssh cannot resolve the name {host}; no rank was started",
         fix="getent hosts {host}   # on the host of the launcher; then correct the hostfile, the name "
@@ -226,8 +266,21 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         *_child_ends(exhibit),
     )
     heard = heard or find_known_messages(exhibit, (DAEMON_FAILED,))[:1]
-    heard = heard or find_known_messages(exhibit, (LOST_DAEMON, NO_DAEMON))
+    heard = heard or _daemon_ends(exhibit)
     return Testimony(heard=heard) if heard else None
+
+
+def _daemon_ends(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return which daemon mpirun lost or could not start; a second try after a loss is no news."""
+    lost = find_known_messages(exhibit, (LOST_DAEMON,))
+    not_started = find_known_messages(exhibit, (NO_DAEMON,))
+    if (
+        lost
+        and not_started
+        and lost[0].speakers[0].place.line < not_started[0].speakers[0].place.line
+    ):
+        return lost
+    return (*lost, *not_started)
 
 
 def _once_for_all_hosts(message: KnownMessage, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:

@@ -10,9 +10,7 @@ from allaboard.facts import Certainty, Exhibit, Heard, Testimony, Who
 
 _CHECK_FAILED = "LOG011"
 """The rule that reports a check that failed in native code."""
-_FATAL = (
-    r"(?:: F |\bF\d{4,8} )[^\n]{0,160}?\b(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] "
-)
+_FATAL = r"(?:: F |\bF\d{4,8} )[^\n]{0,160}?\b(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp|inc)):(?P<line>\d+)\] "
 """Head of a fatal record of TensorFlow's logger, of glog and of absl: they end the process by SIGABRT."""
 
 
@@ -112,6 +110,23 @@ MESSAGES = (
         explains=("EXIT001", "EXIT005"),
         sample="terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc",
         source="its wording from the source of GCC (libstdc++'s verbose terminate handler)",
+    ),
+    KnownMessage(
+        key=" not available in this library",
+        pattern=_FATAL + r"(?P<symbol>\w{3,120}) not available in this library",
+        rule="LOG011",
+        says="libtpu of this host has no {symbol}, which its framework calls: both are of different "
+        "versions, "
+        "and the process ended",
+        fix="pip list | grep -iE 'jax|libtpu|tensorflow|torch'   # on that host: pip install -U 'jax[tpu]' "
+        "-f "
+        "https://storage.googleapis.com/jax-releases/libtpu_releases.html (torch_xla: torch_xla[tpu]), or a "
+        "TPU VM with the runtime version of that framework",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT001", "EXIT002", "LOG012"),
+        sample="2021-07-07 10:52:52.676541: F external/org_tensorflow/tensorflow/core/tpu/"
+        "tpu_executor_init_fns.inc:110] TpuTransferManager_Reset not available in this library.",
+        source="its wording from the source of TensorFlow 2.4 to 2.21 (tpu_api_dlsym_set_fn.h), in JAX",
     ),
     KnownMessage(
         key="Check failed: ",

@@ -40,6 +40,8 @@ _IGNORED = re.compile(
     r"|Task exception was never retrieved"
 )
 """Precedes tracebacks that end nothing; asyncio's has a line between."""
+_AT_EXIT = "Error in atexit"
+"""Begins what the interpreter writes of a handler that failed once its program had ended."""
 _SPAWNED = re.compile(r"-- Process (?P<number>\d{1,7}) terminated with the following error:")
 """Precedes the traceback of a process that torch.multiprocessing.spawn started: its number among them."""
 _THREAD = re.compile(r"Exception in thread ")
@@ -178,6 +180,7 @@ def _is_ignored_copy(lines: Sequence[str], traceback: Traceback, following: Trac
     return (
         following.begin == traceback.end + 1
         and _IGNORED.match(lines[traceback.end]) is not None
+        and not lines[traceback.end].startswith(_AT_EXIT)
         and (following.type, following.message) == (traceback.type, traceback.message)
     )
 

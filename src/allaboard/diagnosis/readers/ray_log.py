@@ -31,6 +31,7 @@ def _actor_died(
     *,
     bare: bool = False,
     explains: tuple[str, ...] = (),
+    proves_not: str = "by what: Ray sees only that its connection ended",
 ) -> KnownMessage:
     """Return what Ray's driver raises of an actor that is gone, for one ``reason``, a regular expression."""
     return KnownMessage(
@@ -39,7 +40,7 @@ def _actor_died(
         rule=rule,
         says=says,
         fix=fix,
-        proves_not="by what: Ray sees only that its connection ended",
+        proves_not=proves_not,
         bare_end=bare,
         explains=explains,
         sample=f"ray.exceptions.ActorDiedError: {_DIED}\n\tclass_name: Worker\n\tactor_id: f2"
@@ -58,12 +59,26 @@ _DEATHS = (
         bare=True,
     ),
     _actor_died(
-        _AT + r"The actor is dead because its node has died",
+        _AT + r"The actor (?:is dead|died) because its node has died"
+        r"(?!.{0,200}?the actor's node was (?:preempted|terminated expectedly))",
         "EXIT010",
         "Ray lost its node {host}: it sent no sign of life any more",
         _NODE_FIX,
         "its node has died. Node Id: 56b97",
         explains=("EXIT001",),
+    ),
+    _actor_died(
+        _AT + r"The actor (?:is dead|died) because its node has died.{0,200}?the actor's node was "
+        r"(?P<why>preempted|terminated expectedly)(?:: (?P<detail>[^\n]{1,120}))?",
+        "EXIT010",
+        "Ray's node {host} was {why}, and the actor {name} on it ended with it ({detail})",
+        "ray status   # is a node in its place? Start again from the last checkpoint: "
+        "RunConfig(failure_config=FailureConfig(max_failures=3)) does it by itself; nodes that are not "
+        "spot or "
+        "preemptible for what must not end",
+        "its node has died. Node Id: 56b97\n\tthe actor's node was preempted: the instance is reclaimed",
+        explains=("EXIT001",),
+        proves_not="",
     ),
     _actor_died(
         r".{0,200}?The actor is dead because its owner has died\.[^\n]{0,200}?Owner Ip address: "

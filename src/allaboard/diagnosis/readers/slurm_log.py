@@ -91,7 +91,8 @@ MESSAGES = (
     KnownMessage(
         key=" disabled, retrying (",
         pattern=r"srun: Job (?P<step>\d+) step creation (?:still|temporarily)"
-        r" disabled, retrying \((?P<why>[^)\n]{1,80})\)(?!.{0,900}srun: Step created)",
+        r" disabled, retrying \((?P<why>[^)\n]{1,80})\)(?!.{0,900}srun: (?:Step created|error: Unable to "
+        r"create step))",
         rule="JOIN001",
         says="srun waits to start a step in job {step} ({why}): the job's other steps hold the nodes, "
         "CPUs or memory",

@@ -123,14 +123,30 @@ HYDRA_MESSAGES = (
     ),
     KnownMessage(
         key="execvp error on file ",
-        pattern=r"execvp error on file (?P<what>\S{1,255}) \((?P<why>[^)\n]{1,80})\)",
+        pattern=r"\[proxy:[\d:]{1,12}@(?P<node>[^\]\s]{1,255})\][^\n]{0,200}?execvp error on file "
+        r"(?P<what>\S{1,255}) \((?P<why>[^)\n]{1,80})\)",
+        rule="JOIN001",
+        says="mpiexec could not start {what} on {node}: {why}",
+        fix="ssh {node} which {what}   # without a login shell: the same path on all hosts, or give "
+        "mpiexec the full "
+        "path; a name of a variable within it means that the variable was not set: source that library's "
+        "vars.sh",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT001", "EXIT003", "LOG012"),
+        sample="[proxy:0:1@node-b] HYDU_create_process (utils/launch/launch.c:75): execvp error on file "
+        "python3 (No such file or directory)",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="execvp error on file ",
+        pattern=r"(?m:^)(?![^\n]{0,40}\[proxy:)[^\n]{0,300}?execvp error on file (?P<what>\S{1,255}) "
+        r"\((?P<why>[^)\n]{1,80})\)",
         rule="JOIN001",
         says="mpiexec could not start {what} on a host: {why}",
         fix="which {what}   # on every host, in a shell without a login: the same path on all, or give "
         "mpiexec the full path",
         certainty=Certainty.CERTAIN,
-        sample="[proxy:0:1@node-b] HYDU_create_process (utils/launch/launch.c:75): execvp error on file "
-        "python3 (No such file or directory)",
+        sample="launch.c:75: execvp error on file python3 (No such file or directory)",
         source=_HYDRA,
     ),
     KnownMessage(

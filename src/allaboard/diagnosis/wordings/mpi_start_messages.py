@@ -13,6 +13,20 @@ _SRUN_FIX = (
 )
 MESSAGES = (
     KnownMessage(
+        key="_base_select failed",
+        pattern=r"(?<!\w)opal_(?P<kind>shmem|init|mca)_base_select failed",
+        rule="LOG013",
+        says="Open MPI found none of its own plug-ins ({kind}) where it looks for them: its installation was "
+        "moved, is not whole, or another Open MPI's variables lead it astray",
+        fix="ompi_info | grep -iE 'prefix|{kind}'; env | grep -E 'OPAL_PREFIX|OMPI_|LD_LIBRARY_PATH'   # "
+        "as the "
+        "program sees them: unset those of another installation, or export OPAL_PREFIX=DIR of this one; then "
+        "start it by this Open MPI's own mpirun",
+        explains=("LOG012", "EXIT003"),
+        sample="  opal_shmem_base_select failed\n  --> Returned value -1 instead of OPAL_SUCCESS",
+        source="its wording from the source of Open MPI 1.6 to 4.1 (opal/runtime/opal_init.c)",
+    ),
+    KnownMessage(
         key=" unit: -",
         pattern=r"(?:rank(?P<rank>\d{1,7})[^\n]{0,80}: )?PSM[23]? can't open (?:hfi|nic) unit: -?\d+",
         rule="LOG013",

@@ -280,6 +280,30 @@ OPEN_MPI_MESSAGES = (
 )
 TRANSPORT_MESSAGES = (
     KnownMessage(
+        key="ibv_create_ah(",
+        pattern=r"UCX +ERROR "
+        r"+ibv_create_ah\([^)\n]{0,200}?dgid=(?:::ffff:)?(?P<peer>[\w.:]{2,60})[^)\n]{0,120}\)"
+        r"[^\n]{0,60}? on (?P<device>\w{2,40}) failed: (?P<why>[^\n]{3,80})"
+        r"(?:.{0,700}?Failed to resolve UCX endpoint for rank (?P<to>\d{1,7}))?",
+        rule="LOG005",
+        says="UCX found no way from {device} to {peer} ({why}): the network of that adapter (RoCE or "
+        "InfiniBand) does not reach rank {to} there",
+        fix="ping -c 2 {peer}; ibv_devinfo -d {device} | grep -E 'state|link_layer|GID'   # from that "
+        "host: is "
+        "the port up, and in the same network as {peer}? UCX_NET_DEVICES={device}:1 or that of another "
+        "adapter, UCX_IB_GID_INDEX of RoCE v2, on all hosts; UCX_TLS=tcp,sm,self for one run tells whether "
+        "it "
+        "is at fault",
+        explains=("LOG012", "EXIT002", "EXIT005"),
+        sample="[1695144496.484294] [node-a:103648:0] ib_device.c:1250 UCX ERROR ibv_create_ah(dlid=49152 "
+        "sl=0 "
+        "port=1 src_path_bits=0 dgid=::ffff:192.0.2.55 sgid_index=3 traffic_class=106) for UD verbs "
+        "connect on "
+        "bnxt_re0 failed: Connection timed out\n[node-a:103648] pml_ucx.c:472 Error: Failed to resolve UCX "
+        "endpoint for rank 1",
+        source=_UCX,
+    ),
+    KnownMessage(
         key="[btl_tcp_frag.c:",
         pattern=r"\[(?P<node>[\w.-]{1,255})\]\[\[\d+,\d+\],(?P<writer>\d+)\]\[btl_tcp_frag\.c:\d+:\w+\] "
         r"\w+: (?:readv|writev) failed: (?P<why>[A-Z][A-Za-z ]{1,60}[a-z])",

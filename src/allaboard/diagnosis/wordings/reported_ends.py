@@ -50,6 +50,23 @@ _PADDLE = "its wording from the source of PaddlePaddle 2.3 to 3.0 (distributed/l
 _PADDLE_CONTAINER = r"Container rank (?P<rank>\d{1,7}) status failed cmd \[[^\n]{1,600}?\] code "
 MESSAGES = (
     KnownMessage(
+        key="PBS Job Id:",
+        pattern=r"PBS Job Id: +(?P<job>\S{1,120})[^\n]*\n.{0,300}?Exec host: "
+        r"+(?P<host>[\w.-]{1,255})(?:/\S*)?.{0,300}?"
+        r"(?P<why>node failure|node (?:is )?down|Server could not connect to MOM)",
+        rule="EXIT010",
+        says="PBS ended job {job} because a node failed: {host}, or another of its hosts ({why})",
+        fix="pbsnodes {host}   # state down or offline, and which note? tracejob -n 2 {job}; submit it "
+        "again, and go "
+        "on from the last checkpoint",
+        certainty=Certainty.CERTAIN,
+        explains=("LOG012",),
+        sample="PBS Job Id: 2598.head\nJob Name:   train\nExec host:  gpu-2-17/11\njob deleted\nJob "
+        "deleted at "
+        "request of root@head\njob preempted (node failure)",
+        source="its wording from the sources of Torque 4 to 6 and Moab 7 to 9 (their mails)",
+    ),
+    KnownMessage(
         key="status failed cmd [",
         pattern=_PADDLE_CONTAINER + r"-(?P<signal>\d{1,2}) log (?P<log>\S{1,300})",
         rule="EXIT001",

@@ -10,8 +10,14 @@ import re
 _COMMAND = re.compile(r"^(?:\d{1,7}: )?(?:srun|sbatch|salloc|slurmstepd)(?:\[\d+\])?: ")
 _REASONS = (
     (
+        r"Memory required by task is not available",
+        "srun --mem=0 PROGRAM   # all memory that the job has; or less in each step (--mem, --mem-per-cpu, "
+        "--exact), since steps that run hold theirs: squeue -s -j $SLURM_JOB_ID; what the job has: scontrol "
+        "show job $SLURM_JOB_ID | grep -i mem",
+    ),
+    (
         r"More processors requested than permitted|Requested node configuration is not available"
-        r"|Memory required by task is not available|CPU count (?:per node can not be|specification)"
+        r"|CPU count (?:per node can not be|specification)"
         r"|Requested nodes are busy|Invalid (?:generic resource|Trackable RESource)"
         r"|(?:Node|Task) count specification invalid|Requested nodes not in this partition",
         "compare what srun asks for (-n, -N, -w, -c, --mem, --gres) with what the job has: scontrol show "

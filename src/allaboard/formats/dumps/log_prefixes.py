@@ -43,6 +43,8 @@ _STACK_ROW = re.compile(r"#\d{1,4} \S")
 _TORCH_LABELS = re.compile(r"^\[rank\d{1,7}\]: ?", re.MULTILINE)
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
+_TAG = "]<std"
+"""In the tag of mpirun and horovodrun before a line: the rank and its stream."""
 _DATE = r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}:? ?)?"
 """The time as C's `ctime` writes it, which mpirun --timestamp-output and horovodrun put before the rank."""
 _UNIT = r"(?P<host>[\w.-]+) (?:[\w./@-]+\[(?P<pid>\d+)\]|kernel)"
@@ -109,9 +111,15 @@ PREFIX_FORMS = (
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?P<host>\d{1,3}(?:\.\d{1,3}){3}) \[\d{1,5}\](?: |$)",
         share=0.8,
     ),
-    _form(_DATE + r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", "]<std"),  # Open MPI 4
-    _form(_DATE + r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", "]<std"),  # Open MPI 5
-    _form(_DATE + r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
+    _form(  # Polyaxon: the time, and the replica
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: UTC)? (?P<host>(?:master|worker|ps|chief|launcher|job)"
+        r"\.\d{1,5}) -- ",
+        " -- ",
+        share=0.8,
+    ),
+    _form(_DATE + r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", _TAG),  # Open MPI 4
+    _form(_DATE + r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", _TAG),  # Open MPI 5
+    _form(_DATE + r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", _TAG),  # horovodrun
     _form(  # SageMaker's
         r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
     ),
@@ -198,7 +206,10 @@ def _strip_prefix(
                 by_launcher=not form.stays_in_line,
                 local_rank=int(groups.get("local") or -1),
             )
-            return inner.within(label), line if form.stays_in_line else line[match.end() :]
+            rest = line if form.stays_in_line else line[match.end() :]
+            # Open MPI writes its tag again before each piece that a program writes of one line.
+            tag = match[0][match[0].find("[") :] if form.key == _TAG else ""
+            return inner.within(label), rest.replace(tag, "") if tag else rest
     return label, line
 
 
