@@ -73,6 +73,28 @@ MEETING_ERROR_CAUSES = (
         vague=True,
     ),
     Cause(
+        # torch_xla 1.5 to 1.13 (XRT, mesh_service.cc).
+        pattern=r"Failed to retrieve mesh configuration: (?P<why>[^\n]{1,80}?)(?: \(\d+\))?(?:\n|$)",
+        says="the processes of the TPU got no configuration from process 0, which serves it ({why}): it had "
+        "ended or failed before",
+        fix="read the log of process 0: how did it end? The first exception of all is the cause, and "
+        "those of "
+        "the other processes follow; is the TPU still there: gcloud compute tpus list",
+        own=False,
+    ),
+    Cause(
+        # torch_xla 1.5 to 1.13 (XRT, xrt_computation_client.cc).
+        pattern=r"xrt_computation_client\.cc:\d+ ?: Check failed: default_device_target != "
+        r"options_\.global_device_map\.end\(\)",
+        says="found no device of its own in the configuration of XLA's old runtime (XRT_*): that of another "
+        "host, of one core, or of a launcher around it",
+        fix="env | grep -E '^(XRT|TPU|PJRT)_'; pip show torch_xla   # in that process: torch_xla 2 wants "
+        "PJRT_DEVICE=TPU and no XRT_*; before, a TPU pod is started by torch_xla.distributed.xla_dist "
+        "alone, and "
+        "what it runs must not start a launcher again",
+        retry=Retry.NEVER,
+    ),
+    Cause(
         # torch_xla.distributed.xla_dist 1.5 to 2.0.
         pattern=r"Fatal error code encountered in client=(?P<host>[\w.:-]{1,255}): code=143\b",
         says="the program on {host} was ended by SIGTERM (143) from outside, and xla_dist gave up: pkill, a "

@@ -80,9 +80,11 @@ def _unreached_servers(exhibit: Exhibit) -> tuple[Heard, ...]:
     text = exhibit.text
     if CAME not in text or trains_on_after(text, CAME, MIN_LINES_AFTER):
         return ()
-    reached = set(_REACHED.findall(text))
-    tried = find_known_messages(exhibit, UNREACHED)
-    return tuple(h for h in tried if not reached.intersection(_TRIED.findall(h.speakers[0].line)))
+    reached_hosts = set(_REACHED.findall(text))
+    attempts = find_known_messages(exhibit, UNREACHED)
+    return tuple(
+        h for h in attempts if not reached_hosts.intersection(_TRIED.findall(h.speakers[0].line))
+    )
 
 
 READER = LogReader(read=read_log)

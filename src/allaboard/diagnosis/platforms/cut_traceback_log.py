@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from allaboard.analysis.failures.bare_exceptions import advice_of_line
 from allaboard.analysis.failures.launcher_errors import is_launcher_file
+from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.log_ends.preceding_errors import preceding_errors
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
+from allaboard.facts import Exhibit, Heard, Raised, Severity, Speaker, Testimony
 from allaboard.formats.dumps.cut_tracebacks import (
     BREAKS_OFF,
     BegunTraceback,
@@ -18,6 +20,21 @@ from allaboard.formats.dumps.cut_tracebacks import (
     begun_traceback,
     cut_traceback,
 )
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+
+
+class KnownError(NamedTuple):
+    """An error that a log reports in a line, whose cause is known."""
+
+    number: int
+    """Index of the line."""
+    message: str
+    """The line."""
+    says: str
+    """The cause, as a sentence."""
+    fix: str
+    """What to do next."""
+
 
 _LABEL = re.compile(r"^\[(?:rank|default|worker)?\s?\d{1,7}\]:? ?")
 BEGINS_ONLY = "the log breaks off at the beginning of its traceback"
@@ -35,20 +52,40 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if found is None:
         begun = begun_traceback(lines)
         return _testimony_of_head(begun, lines, exhibit) if begun is not None else None
+    known_error = _known_error_above(found, lines)
+    number = known_error.number if known_error is not None else found.line
+    quoted_line = known_error.message if known_error is not None else found.message
     heard = Heard(
         rule=_RULE,
-        says=_sentence(found),
+        says=known_error.says if known_error is not None else _sentence(found),
         speakers=(
             Speaker(
-                speaker_rank(lines[found.line], exhibit.rank),
-                found.message or f"its last frame here: {found.frame}",
-                exhibit.place_of_line(found.line),
+                speaker_rank(lines[number], exhibit.rank),
+                quoted_line[:300] or f"its last frame here: {found.frame}",
+                exhibit.place_of_line(number),
             ),
         ),
-        fix=_advice(found, exhibit.name),
+        fix=known_error.fix if known_error is not None else _advice(found, exhibit.name),
         proves_not="which exception it was" if not found.message else "",
     )
     return Testimony(heard=(heard,))
+
+
+def _known_error_above(found: CutTraceback, lines: Sequence[str]) -> KnownError | None:
+    """Return the error that was reported right before a traceback without its end, if its cause is known."""
+    if found.message or found.cause or found.spawned >= 0:
+        return None
+    heads = [n for n in range(found.line) if TRACEBACK_HEAD in lines[n]]
+    begin = heads[-1] if heads else found.line
+    reported = [e.number for e in preceding_errors(lines[:begin])]
+    for number in reversed([n for n in reported if begin - n <= MAX_LINES_ABOVE]):
+        # The runtime prints what it then raises.
+        line = lines[number].strip()
+        failure = explain_library_error(Raised(type="RuntimeError", message=line, raised_at=0.0))
+        if failure is not None and not failure.is_generic:
+            says = f"{failure.summary(A_PROCESS)}; {BREAKS_OFF}{found.innermost}"
+            return KnownError(number, line, says, failure.fix)
+    return None
 
 
 def _testimony_of_head(begun: BegunTraceback, lines: Sequence[str], exhibit: Exhibit) -> Testimony:

@@ -47,10 +47,11 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if PROXY.key in text and not _PROGRESS.search(text, text.rfind(PROXY.key)):
         return Testimony(heard=find_known_messages(exhibit, (PROXY,))[:1])
     if MESSAGES[0].key in text and TRACEBACK_HEAD not in text:  # which says the same
-        last = text.rfind(MESSAGES[0].key)
-        ends = find_known_messages(exhibit, MESSAGES) if not _PROGRESS.search(text, last) else ()
-        if ends:
-            return Testimony(heard=ends[:1])
+        last_mention = text.rfind(MESSAGES[0].key)
+        went_on = _PROGRESS.search(text, last_mention) is not None
+        broken_calls = () if went_on else find_known_messages(exhibit, MESSAGES)[:1]
+        if broken_calls:
+            return Testimony(heard=broken_calls)
     if "onnect failed" not in text:
         return None
     attempts = list(_ATTEMPT.finditer(text))[-MIN_ATTEMPTS:]

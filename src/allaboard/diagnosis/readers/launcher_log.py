@@ -272,15 +272,13 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 def _daemon_ends(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return which daemon mpirun lost or could not start; a second try after a loss is no news."""
-    lost = find_known_messages(exhibit, (LOST_DAEMON,))
+    lost_daemons = find_known_messages(exhibit, (LOST_DAEMON,))
     not_started = find_known_messages(exhibit, (NO_DAEMON,))
-    if (
-        lost
-        and not_started
-        and lost[0].speakers[0].place.line < not_started[0].speakers[0].place.line
-    ):
-        return lost
-    return (*lost, *not_started)
+    if lost_daemons and not_started:
+        lost_at, stopped_at = (h[0].speakers[0].place.line for h in (lost_daemons, not_started))
+        if lost_at < stopped_at:
+            return lost_daemons
+    return (*lost_daemons, *not_started)
 
 
 def _once_for_all_hosts(message: KnownMessage, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:

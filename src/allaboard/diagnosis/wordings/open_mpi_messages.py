@@ -285,7 +285,7 @@ TRANSPORT_MESSAGES = (
         r"+ibv_create_ah\([^)\n]{0,200}?dgid=(?:::ffff:)?(?P<peer>[\w.:]{2,60})[^)\n]{0,120}\)"
         r"[^\n]{0,60}? on (?P<device>\w{2,40}) failed: (?P<why>[^\n]{3,80})"
         r"(?:.{0,700}?Failed to resolve UCX endpoint for rank (?P<to>\d{1,7}))?",
-        rule="LOG005",
+        rule="NET006",
         says="UCX found no way from {device} to {peer} ({why}): the network of that adapter (RoCE or "
         "InfiniBand) does not reach rank {to} there",
         fix="ping -c 2 {peer}; ibv_devinfo -d {device} | grep -E 'state|link_layer|GID'   # from that "

@@ -206,10 +206,10 @@ def _strip_prefix(
                 by_launcher=not form.stays_in_line,
                 local_rank=int(groups.get("local") or -1),
             )
-            rest = line if form.stays_in_line else line[match.end() :]
+            line_text = line if form.stays_in_line else line[match.end() :]
             # Open MPI writes its tag again before each piece that a program writes of one line.
             tag = match[0][match[0].find("[") :] if form.key == _TAG else ""
-            return inner.within(label), rest.replace(tag, "") if tag else rest
+            return inner.within(label), line_text.replace(tag, "") if tag else line_text
     return label, line
 
 
