@@ -124,6 +124,37 @@ def late_directives(text: str, file: str) -> Iterator[Problem]:
                 )
 
 
+_PLACEHOLDER_PORT = re.compile(r"tcp://[\w.\[\]-]+:(?P<port>[A-Z][A-Z_]{2,})\b")
+_PASTED_TWICE = re.compile(
+    r"\.(?:ya?ml|json|py)(?P<second>(?:python[\d.]*[ \t]+-m|torchrun|accelerate[ \t]+launch|deepspeed)[ \t])"
+)
+
+
+def pasted_commands(text: str, file: str) -> Iterator[Problem]:
+    """Yield what was pasted into a command and never filled in, and commands that were pasted twice."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not _STARTS.search(line) or re.match(r"\s*(?:#|echo\b|printf\b|usage)", line, re.I):
+            continue
+        port, pasted = _PLACEHOLDER_PORT.search(line), _PASTED_TWICE.search(line)
+        if port is not None:
+            yield Problem(
+                kind="launch",
+                message=f"{port['port']} stands where a number belongs: the port was never filled in",
+                observed=port[0],
+                correction=port[0].removesuffix(port["port"]) + "29500",
+                origin=Origin(file=file, line=number, column=port.start("port") + 1),
+            )
+        if pasted is not None:
+            yield Problem(
+                kind="launch",
+                message="a second command begins in the middle of this line, and becomes an argument of the "
+                "first: it was pasted twice",
+                observed=line[pasted.start() : pasted.end()].strip(),
+                correction=line[: pasted.start("second")].strip(),
+                origin=Origin(file=file, line=number, column=pasted.start("second") + 1),
+            )
+
+
 _SMALL_LETTERS = re.compile(r"#(?!SBATCH\b)[Ss][Bb][Aa][Tt][Cc][Hh]\s+(?P<flag>-{1,2}[\w-]+)")
 
 

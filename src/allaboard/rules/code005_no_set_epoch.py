@@ -29,10 +29,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         for call in script.calls_of("torch.utils.data.DistributedSampler")
         if not _is_false(call_argument(call, "shuffle", 3))
     ]
-    epochs = _epoch_loop(script)
+    epochs = _epoch_loop(script) or _endless_cycle(script)
     if not samplers or epochs is None:
         return
-    variable = ast.unparse(epochs.target)
+    variable = ast.unparse(epochs.target) if isinstance(epochs, ast.For) else "epoch"
     parent = script.parents.get(samplers[0])
     sampler = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else "sampler"
     yield Claim(
@@ -57,6 +57,21 @@ def _epoch_loop(script: Script) -> ast.For | None:
     return None
 
 
+def _endless_cycle(script: Script) -> ast.While | None:
+    """Return the `while True` of a generator that goes through its loader again and again."""
+    for node in ast.walk(script.tree):
+        is_endless = isinstance(node, ast.While) and ast.unparse(node.test) in ("True", "1")
+        if not isinstance(node, ast.While) or not is_endless or len(node.body) != 1:
+            continue
+        passes, function = node.body[0], script.enclosing_function(node)
+        names = [a.arg for a in function.args.args] if function is not None else []
+        if not isinstance(passes, ast.For) or ast.unparse(passes.iter) not in names:
+            continue
+        if any(isinstance(n, ast.Yield) for n in ast.walk(passes)):
+            return node
+    return None
+
+
 _HEAD = """from torch.utils.data import DataLoader, DistributedSampler
 sampler = DistributedSampler(data)
 loader = DataLoader(data, sampler=sampler)
@@ -72,7 +87,14 @@ RULE = Rule(
                 source=_HEAD + "for epoch in range(9):\n    for x in loader:\n        train(x)\n"
             ),
             "set_epoch of the DistributedSampler is never called: every epoch has the same order",
-        )
+        ),
+        "a generator that goes through the loader without an end": (
+            ScriptFacts(
+                source=_HEAD + "def cycle(loader):\n    while True:\n        for x in loader:\n"
+                "            yield x\nfor step in range(9):\n    train(next(cycle(loader)))\n"
+            ),
+            "set_epoch of the DistributedSampler is never called: every epoch has the same order",
+        ),
     },
     silent_on={
         "a loop over epochs that calls `set_epoch`": ScriptFacts(

@@ -18,6 +18,9 @@ _FROM_LOCAL = (
 )
 _LONGEST = re.compile(r"max\(\(?(?:len\(\w+\) for |map\(len,|\[len\()")
 _FETCHES = ("numpy.asarray", "numpy.array", "jax.device_get")
+_KEYS = ("jax.random.key", "jax.random.PRNGKey")
+_DIFFERS = ("jax.process_index", "time.time", "time.time_ns", "os.getpid")
+"""Calls whose values differ between processes."""
 _JITS = ("jax.jit", "jax.experimental.pjit.pjit")
 
 
@@ -95,6 +98,46 @@ def _sharding_of(script: Script, value: ast.expr | None) -> ast.expr | None:
     return resolved if is_split else None
 
 
+def _seed_of_each(facts: ScriptFacts) -> Iterator[Claim]:
+    if _INITIALIZE not in facts.source or "broadcast_one_to_all" in facts.source:
+        return
+    script = read_script(facts)
+    for call in script.method_calls("init"):
+        key = next((n for a in call.args for n in ast.walk(a) if _is_key(script, n)), None)
+        if not isinstance(key, ast.Call) or not key.args:
+            continue
+        seed = resolve(script, key.args[0])
+        origin = next(
+            (
+                n
+                for n in ast.walk(seed)
+                if isinstance(n, ast.Call) and script.call_name(n.func) in _DIFFERS
+            ),
+            None,
+        )
+        if origin is None:
+            continue
+        yield Claim(
+            summary=f"{ast.unparse(origin)} is another on each process, and the model's parameters are made "
+            "of it: the processes begin with different models",
+            evidence=(script.evidence_for(call), script.evidence_for(origin)),
+            fix="multihost_utils.broadcast_one_to_all(seed)   # or one number, the same on every process",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(origin),
+        )
+        return
+
+
+def _is_key(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and script.call_name(node.func) in _KEYS
+
+
+_SEEDED = """import jax
+import time
+jax.distributed.initialize()
+seed = int(time.time())
+params = net.init(jax.random.key(seed), x)
+"""
 _PADDED = """import jax
 import numpy as np
 jax.distributed.initialize()
@@ -174,6 +217,34 @@ with "Fetching value for `jax.Array` that spans non-addressable devices is not p
             "a shard of its own": _FETCHED.replace(
                 "asarray(features)", "asarray(features.addressable_data(0))"
             ),
+        },
+    ),
+    "code125_seed_of_each": script_rule(
+        page="""The parameters of a JAX job are made of a seed that each process has for itself.
+
+## Why it matters
+Every process makes the parameters and puts them onto its own devices; JAX takes them for one replicated
+array and does not compare them. With a clock or the process number as the seed, each process trains another
+model, and the gradients that they average belong to none of them.
+
+## What to do
+One seed for the parameters on every process; fold `process_index` only into keys for data and dropout.
+""",
+        check=_seed_of_each,
+        fires_on={
+            "the clock as the seed": (
+                _SEEDED,
+                "time.time() is another on each process, and the model's parameters are made of it: the "
+                "processes begin with different models",
+            )
+        },
+        silent_on={
+            "one number for all": _SEEDED.replace("int(time.time())", "42"),
+            "process 0 hands on its seed": _SEEDED.replace(
+                "int(time.time())", "broadcast_one_to_all(int(time.time()))"
+            ),
+            "a key for the data": _SEEDED.replace("net.init(", "shuffle("),
+            "a job of one process": _SEEDED.replace("jax.distributed.initialize()\n", ""),
         },
     ),
 }

@@ -64,5 +64,7 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     """Its call of ``torch.cuda.set_device`` with its number on the host."""
     strict_parser: Value | None = None
     """Its argparse parser, if that ends the program at a ``--local_rank`` that a launcher adds."""
+    engine_config: Value | None = None
+    """The JSON that it gives to ``deepspeed.initialize``, if that gets no optimizer beside it."""
     starts_programs: bool = False
     """True if it starts other programs, which may be srun or ssh."""

@@ -106,6 +106,15 @@ class _Reader:
         if name == "torch.cuda.set_device" and node.args and self._is_local_rank(node.args[0]):
             call = Value(f"set_device({ast.unparse(node.args[0])})", self.positions.origin(node))
             return msgspec.structs.replace(demands, local_rank_device=call)
+        if name == "deepspeed.initialize" and not {"optimizer"} & arguments.keys():
+            config = arguments.get("config", arguments.get("config_params"))
+            text = config.value if isinstance(config, ast.Constant) else None
+            trains = bool(self.script.method_calls("backward"))
+            if not trains or not isinstance(text, str) or len(node.args) > 2 or config is None:
+                return demands
+            return msgspec.structs.replace(
+                demands, engine_config=Value(text, self.positions.origin(node))
+            )
         if name == "argparse.ArgumentParser" and refuses_unknown_options(self.script, node):
             parser = Value("ArgumentParser", self.positions.origin(node))
             return msgspec.structs.replace(demands, strict_parser=parser)
