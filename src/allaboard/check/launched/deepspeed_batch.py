@@ -27,7 +27,7 @@ def batch_problems(material: Material, files: LaunchedFiles) -> Iterator[Problem
         config = _config_file(program_words)
         config_text = files.text_of(config) if config is not None else None
         if config_text is not None:
-            yield from _judge(count, *config_text)
+            yield from _judge(count, program_words, *config_text)
 
 
 def _processes(command: tuple[Value, ...]) -> tuple[Value | None, list[Value]]:
@@ -61,7 +61,7 @@ def _config_file(words: Sequence[Value]) -> Value | None:
     return None
 
 
-def _judge(count: Value, file: str, text: str) -> Iterator[Problem]:
+def _judge(count: Value, program_words: Sequence[Value], file: str, text: str) -> Iterator[Problem]:
     from allaboard.formats.json_nodes import read_json
 
     try:
@@ -74,13 +74,17 @@ def _judge(count: Value, file: str, text: str) -> Iterator[Problem]:
         return
     name = file.rpartition("/")[2]
     if micro is not None and steps is not None:
+        asked_steps = _steps_in(program_words)
         if total != micro * steps * world:
+            # The script's own count may be the one that fits.
+            is_steps = asked_steps is not None and total == micro * asked_steps * world
+            correction = f'"{_STEPS}": {asked_steps}   # as the command says' if is_steps else ""
             yield launch_problem(
                 count,
                 message=f"{_TOTAL} {total} in {name} is not {micro} a GPU * {steps} steps * {world} "
                 f"processes = {micro * steps * world}: DeepSpeed refuses it",
                 observed=f"{count.origin.flag} {count.text}",
-                correction=f'"{_TOTAL}": {micro * steps * world}',
+                correction=correction or f'"{_TOTAL}": {micro * steps * world}',
             )
     elif micro is None and steps is None and total % world:
         yield launch_problem(
@@ -95,3 +99,13 @@ def _judge(count: Value, file: str, text: str) -> Iterator[Problem]:
 def _number(tree: Node, key: str) -> int | None:
     node = tree.items.get(key)
     return whole_number(node.text) if node is not None else None
+
+
+def _steps_in(words: Sequence[Value]) -> int | None:
+    """Return the steps of an accumulation that a script's arguments ask for; None if they do not say."""
+    for position, word in enumerate(words):
+        flag, equals, text = word.text.partition("=")
+        if flag.replace("-", "_").lstrip("_") == _STEPS:
+            following = words[position + 1].text if position + 1 < len(words) else ""
+            return whole_number(text if equals else following)
+    return None
