@@ -66,6 +66,12 @@ def test_a_constant_is_followed_into_a_file_that_was_given(tmp_path: Path) -> No
     assert judge(paths[0]) == []
 
 
+@pytest.mark.parametrize("settings", ["RANK: int = 2; SIZE = 2\n", "import os; RANK=2\nSIZE\t=2\n"])
+def test_a_constant_is_found_however_it_is_spaced(tmp_path: Path, settings: str) -> None:
+    paths = write(tmp_path, train=IMPORTS + INIT, settings=settings)
+    assert places(judge(*paths)) == ["CFG013 train.py:3"]
+
+
 def test_a_constant_of_a_module_that_is_imported_whole(tmp_path: Path) -> None:
     init = 'dist.init_process_group("gloo", init_method=cfg.PLACE, world_size=2, rank=r)\n'
     train = "import settings as cfg\nimport torch.distributed as dist\n"

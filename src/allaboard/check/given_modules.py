@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from allaboard.check.read_file import read_source
 from allaboard.formats.python.constants import top_level_literals
@@ -11,6 +13,8 @@ from allaboard.formats.python_parser import parse_without_warnings
 
 MAX_MODULE_CHARS = 2**18
 """Characters of a module whose constants are read."""
+_ASSIGNED = re.compile(r"(?:^|;[ \t]*)([A-Za-z_]\w*)[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+"""A name that a statement at the margin assigns, as every constant of a module is."""
 
 
 class GivenModules:
@@ -23,6 +27,8 @@ class GivenModules:
             if path.endswith(".py"):
                 stem = path.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
                 self._paths.setdefault(stem, []).append(path)
+        self._assigned: dict[str, frozenset[str]] = {}
+        """Names that a module may assign, by its path: a module that lacks those imported is not parsed."""
         self._literals: dict[str, dict[str, ast.expr]] = {}
 
     def constants(self, importer: str, tree: ast.Module) -> dict[str, ast.expr]:
@@ -34,7 +40,9 @@ class GivenModules:
         for statement in _top_level_imports(tree):
             for module, name, local in _imports(statement):
                 path = self._path_of(module, importer)
-                literals = self._read(path) if path and path != importer else {}
+                if not path or path == importer or (name and name not in self._may_assign(path)):
+                    continue
+                literals = self._read(path)
                 if name:
                     literals = {local: literals[name]} if name in literals else {}
                 else:
@@ -61,15 +69,26 @@ class GivenModules:
         ]
         return ending[0] if len(ending) == 1 else ""
 
+    def _may_assign(self, path: str) -> frozenset[str]:
+        if path not in self._assigned:
+            self._assigned[path] = frozenset(_ASSIGNED.findall(self._text(path)))
+        return self._assigned[path]
+
+    def _text(self, path: str) -> str:
+        """Return the text of a module; "" if it is too long, or cannot be read."""
+        try:
+            text = read_source(path).text
+        except (OSError, ValueError):
+            return ""  # its own finding says what is wrong with it
+        return text if len(text) <= MAX_MODULE_CHARS else ""
+
     def _read(self, path: str) -> dict[str, ast.expr]:
         if path not in self._literals:
             self._literals[path] = {}
-            try:
-                text = read_source(path).text
-                if len(text) <= MAX_MODULE_CHARS:
-                    self._literals[path] = top_level_literals(parse_without_warnings(text))
-            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-                pass  # its own finding says what is wrong with it
+            if self._may_assign(path):
+                with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                    tree = parse_without_warnings(self._text(path))
+                    self._literals[path] = top_level_literals(tree)
         return self._literals[path]
 
 
