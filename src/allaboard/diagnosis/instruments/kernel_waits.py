@@ -16,6 +16,8 @@ RULE_OF_WAITS = "LOG015"
 """The rule that reports these waits."""
 MAX_WAITS = 64
 """Waits that are read of one exhibit."""
+MAX_ROW_CHARS = 4000
+"""Characters of a row of `ps`; what is longer is none."""
 MAX_TRACE_LINES = 60
 """Lines of a trace."""
 _SIGNS = (" blocked ", "[<", "PID", "ps -", " python")
@@ -35,6 +37,7 @@ _GENERIC = re.compile(
 )
 """Functions that every wait goes through."""
 _PS_HEAD = re.compile(r"^\s*(?:\S+\s+)*PID\b.*\b(?:STAT|S)\b.*\b(?:COMMAND|CMD|ARGS)\s*$")
+_LAST_COLUMNS = ("COMMAND", "CMD", "ARGS")
 _PS_COMMAND = re.compile(r"\bps (?:-\w* ?)*-?\w*o ?(?P<columns>[\w%:,]*pid[\w%:,]*)")
 """The command itself, where a filter has taken the head away."""
 _PS_AUX = ["USER", "PID", "%CPU", "%MEM", "VSZ", "RSS", "TTY", "STAT", "START", "TIME", "COMMAND"]
@@ -82,7 +85,7 @@ def _blocked_tasks(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
 def _stacks(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
     pid, number = 0, 0
     while number < len(lines):
-        if (named := _STACK_OF.search(lines[number])) is not None:
+        if "/proc/" in lines[number] and (named := _STACK_OF.search(lines[number])) is not None:
             pid = int(named["pid"])
         begin = number
         functions = []
@@ -108,8 +111,13 @@ def _listed(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
     """Yield the training processes that `ps` lists as waiting in the kernel (D) or as stopped (T, t)."""
     columns: list[str] = []
     for number, line in enumerate(lines):
-        if (head := _columns(line)) is not None:
+        if len(line) > MAX_ROW_CHARS:
+            continue
+        is_head = "ps -" in line or line.rstrip().endswith(_LAST_COLUMNS)
+        if is_head and (head := _columns(line)) is not None:
             columns = head
+            continue
+        if not _TRAINS.search(line):
             continue
         here = _PS_AUX if not columns and _PS_AUX_ROW.match(line) else columns
         cells = line.split(None, len(here) - 1) if here else []

@@ -64,7 +64,7 @@ MESSAGES = (
         sample="PBS Job Id: 2598.head\nJob Name:   train\nExec host:  gpu-2-17/11\njob deleted\nJob "
         "deleted at "
         "request of root@head\njob preempted (node failure)",
-        source="its wording from the sources of Torque 4 to 6 and Moab 7 to 9 (their mails)",
+        source="its wording from users' reports of Torque's and Moab's mails",
     ),
     KnownMessage(
         key="status failed cmd [",
