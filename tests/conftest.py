@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from probed import Program
 
+collect_ignore = ["corpus", "scripts"]
+"""Folders of scripts that users wrote, whatever they are called: they are read, and never run."""
 HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
 

@@ -133,7 +133,7 @@ for x in loader:
 """
 
 RULES = {
-    "code122_clipped_before_average": script_rule(
+    "code122_clipped_by_own_norm": script_rule(
         page="""Gradients are clipped before the ranks have averaged them.
 
 ## Why it matters

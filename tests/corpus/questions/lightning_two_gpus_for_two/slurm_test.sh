@@ -7,4 +7,4 @@
 #SBATCH --qos=high
 #SBATCH --time=2160
 
-srun --unbuffered python slurm_test.py
+srun --unbuffered python train.py
