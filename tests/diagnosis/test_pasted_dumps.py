@@ -39,7 +39,15 @@ def spied(pid: int, frames: str) -> str:
 
 @pytest.mark.parametrize(
     "heading",
-    ["rank {0}:", "The stack for rank{0}", "=== rank {0} ===", "# process {0}", "Global rank: {0}"],
+    [
+        "rank {0}:",
+        "The stack for rank{0}",
+        "=== rank {0} ===",
+        "# process {0}",
+        "Global rank: {0}",
+        "**Rank {0}**\n```",
+        "### rank {0}\n\n<details>\n\n```",
+    ],
 )
 @pytest.mark.parametrize("has_head", [True, False])
 def test_a_heading_names_the_rank_of_the_dump_below_it(
@@ -94,6 +102,7 @@ def test_dumps_without_heads_and_headings_are_of_as_many_processes(tmp_path: Pat
         ("GPU 3:", ("", -1, 3)),
         ("Rank 3 (pid 4121):", ("", 3, -1)),
         ("Process 1 timed out with traceback: ", ("", 1, -1)),
+        ("gpu02 | CHANGED | rc=0 >>", ("gpu02", -1, -1)),
     ],
 )
 def test_a_heading_names_one_process(heading: str, named: tuple[str, int, int]) -> None:
@@ -266,3 +275,27 @@ def test_a_server_that_serves_is_waited_for_by_nobody(tmp_path: Path) -> None:
     found = dumped(tmp_path, f"chief:\n{spied(88, coordinator)}\nps 0:\n{spied(99, server)}")
     assert not found.findings
     assert "If the job has more ranks, dump those" in found.conclusion
+
+
+def test_the_names_that_pdsh_puts_before_lines_tell_hosts_apart(tmp_path: Path) -> None:
+    text = "\n".join(
+        f"gpu0{n}: {line}"
+        for n, frames in enumerate((IN_REDUCE, IN_REDUCE, IN_DATA))
+        for line in spied(700 + n, frames).rstrip().split("\n")
+    )
+    (finding,) = dumped(tmp_path, text).findings
+    assert [(w.host, w.pid) for w in finding.who] == [("gpu02", 702)]
+
+
+def test_stacks_of_gdb_stand_below_their_pids(tmp_path: Path) -> None:
+    text = "".join(
+        f"=== pid {pid} ===\n[Thread debugging using libthread_db enabled]\n"
+        "#0  0x00007f87 in __GI___poll () from /lib64/libc.so.6\n"
+        f"#1  0x00007f89 in c10d::ProcessGroupGloo::{call}() () from /venv/libtorch_cpu.so\n\n"
+        for pid, call in ((4101, "allreduce"), (4102, "barrier"))
+    )
+    (finding,) = dumped(tmp_path, text).findings
+    assert finding.rule == "DUMP004"
+    assert (
+        "pid 4101 (rank unknown) is in all_reduce, pid 4102 (rank unknown) is in" in finding.summary
+    )

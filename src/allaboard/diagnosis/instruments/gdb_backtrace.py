@@ -114,7 +114,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpse = Glimpse(
         origin=exhibit.place_of_line(begin),
         rank=exhibit.rank,
-        pid=pid,
+        pid=pid or exhibit.pid,
         host=exhibit.host,
         stack=Stack(frames=frames, taken_at=0.0, by="gdb"),
     )

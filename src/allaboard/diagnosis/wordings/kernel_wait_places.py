@@ -82,7 +82,7 @@ KERNEL_WAITS = (
 )
 UNKNOWN_WAIT = KernelWait(
     re.compile(""),
-    "something in the kernel",
+    "something that is not known",
     "on that host: dmesg -T | tail -40; sudo cat /proc/{pid}/stack",
 )
 

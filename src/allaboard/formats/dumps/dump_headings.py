@@ -23,6 +23,7 @@ _PART_RANKS = ("node", "machine", "group", "tp", "pp", "dp", "cp", "ep", "sp", "
 """Words that make it the rank of a host, or one within a part of the job."""
 _DEVICE = re.compile(r"(?:GPU|cuda:|device)[ :#]{0,2}(\d{1,3})\W*$", re.IGNORECASE)
 _PROCESS = re.compile(r"(?<![\w-])process[ _#-]{0,2}(\d{1,7})(?![\d.]|: \S)", re.IGNORECASE)
+_PID = re.compile(r"(?<![\w-])pid[ =:#]{0,3}(\d{1,9})(?![\d.])", re.IGNORECASE)
 _TASK = re.compile(
     r"(?<![\w-])(ps|chief|worker|evaluator|master)(?:[ _:#/]{1,3}(?:task:?)?(\d{1,5}))?(?![\w-])",
     re.I,
@@ -31,6 +32,7 @@ _REMOTE = re.compile(
     r"\b(?:kubectl|oc)\b.{0,80}?\bexec (?:(?:-[cn]|--container|--namespace) \S+ |-\S+ )*"
     r"(?P<pod>[a-z0-9][a-z0-9./-]*) "
     r"|\bssh (?:-\S+ )*(?:\w+@)?(?P<host>[A-Za-z0-9][\w.-]+) "
+    r"|^(?P<node>[A-Za-z0-9][\w.-]*) \| (?:CHANGED|SUCCESS|FAILED)\b"  # of ansible
 )
 _FRAMED_NAME = re.compile(
     r"(?:[=#*<>\[\s-]{1,40}|(?:on|from) )(?:(?:pod|node|host|container)[ :/]+)?"
@@ -56,7 +58,9 @@ def named_process(line: str) -> Label | None:
     if numbers:
         return _label(rank=numbers.pop()) if len(numbers) == 1 else None
     if (remote := _REMOTE.search(line)) is not None:
-        return _label(host=remote["pod"] or remote["host"])
+        return _label(host=remote["pod"] or remote["host"] or remote["node"])
+    if (pid := _PID.search(line)) is not None:
+        return _label(pid=int(pid[1]))
     if (device := _DEVICE.search(line)) is not None:
         return _label(local_rank=int(device[1]))
     if (framed := _FRAMED_NAME.match(line)) is not None:
@@ -75,5 +79,5 @@ def _only_rank(ranks: list[tuple[str, int]]) -> Label | None:
     return _label(local_rank=local.pop()) if not whole and len(local) == 1 else None
 
 
-def _label(rank: int = -1, host: str = "", local_rank: int = -1) -> Label:
-    return Label(rank, host, by_launcher=False, local_rank=local_rank)
+def _label(rank: int = -1, host: str = "", pid: int = 0, local_rank: int = -1) -> Label:
+    return Label(rank, host, pid, by_launcher=False, local_rank=local_rank)

@@ -20,7 +20,10 @@ _BEGIN = (
 _BODY = r"\s|$|#\d{1,4} |Python v\d|Parent Process \d|File:? \"|Using host lib|0x[0-9a-f]{6,16} in "
 """Begins the other lines of a dump."""
 _DUMP_BEGIN, _DUMP_BODY = compile_late(_BEGIN), compile_late(f"{_BEGIN}|{_BODY}")
-_PASSED_OVER = re.compile(r"\s*$|```|~~~|\(gdb\)|Collecting |Stack dump for |Dumping |Timeout \(")
+_PASSED_OVER = re.compile(
+    r"\s*$|```|~~~|</?(?:details|summary|pre|code|p|br)\b|\(gdb\)|Collecting "
+    r"|Stack dump for |Dumping |Timeout \("
+)
 """Begins lines that may stand between a heading and its dump."""
 
 

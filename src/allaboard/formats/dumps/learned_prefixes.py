@@ -21,6 +21,7 @@ _ANCHORS = (
     ("Traceback (most recent call last):", r'  File "'),
     ('  File "', r'(?:  File "|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): \S)'),
     ("╭──", "│ "),
+    ("Python v3.", r"Thread \S+ \("),  # of py-spy
     ("Exception raised from ", r"frame #0: "),
     ("Root Cause (first observed failure):", r"  time      : "),
     *((f"{code}: ", r"RPC: /") for code in ("DEADLINE_EXCEEDED", "UNAVAILABLE", "ABORTED")),
