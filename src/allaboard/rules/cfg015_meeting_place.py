@@ -8,7 +8,8 @@ silent.
 ## What to do
 Set MASTER_ADDR to a host name or an address alone (IPv6 without brackets, a link-local one with its
 interface: `fe80::1%eth0`), and MASTER_PORT to a number from 1 to 65535, the same on every rank. `getent
-hosts NAME` shows whether a host can resolve the name.
+hosts NAME` shows whether a host can resolve the name. Kubernetes sets NAME_PORT in every pod for a Service
+called NAME: with one called `master`, set MASTER_PORT in the pod, or `enableServiceLinks: false`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Value, address, sample_config_facts
+
+_SERVICE_PORT = re.compile(r"tcp://\S+:(?P<port>\d{1,5})")
+"""The value of SERVICE_PORT, by which Kubernetes tells every pod of a Service."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -69,7 +73,10 @@ def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator
 
 def _check_port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
     number = port.integer
-    if number is None:
+    if (service := _SERVICE_PORT.fullmatch(port.text)) is not None:
+        problem = "is what Kubernetes sets in every pod for a Service named master, and no number"
+        yield _claim(facts, port, problem, service["port"])
+    elif number is None:
         yield _claim(facts, port, "is not a number", "29500")
     elif not 0 < number < 65536:
         problem = "means any free port, which no other rank could know"
@@ -106,6 +113,11 @@ RULE = Rule(
         "MASTER_PORT is above 65535": (
             sample_config_facts(master_addr="node0", master_port="129500"),
             "MASTER_PORT is not from 1 to 65535: '129500'",
+        ),
+        "MASTER_PORT is that of a Service of Kubernetes": (
+            sample_config_facts(master_addr="master", master_port="tcp://10.96.12.7:29500"),
+            "MASTER_PORT is what Kubernetes sets in every pod for a Service named master, and no number: "
+            "'tcp://10.96.12.7:29500'",
         ),
         "MASTER_PORT is 0": (
             sample_config_facts(master_addr="node0", master_port="0"),

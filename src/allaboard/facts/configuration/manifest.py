@@ -34,6 +34,9 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     """The pod spec's ``hostname``."""
     host_network: bool = False
     """True if the pods use their host's network."""
+    service_links: bool = True
+    """False if nothing is set in the pods for the Services of their namespace (``enableServiceLinks:
+    false``), or if they take variables from elsewhere that are not known (``envFrom``)."""
     containers: tuple[Value, ...] = ()
     """Names of the containers."""
     gpus: Value | None = None

@@ -92,6 +92,8 @@ class PodTemplateReader:
             subdomain=self.value_of(pod.node_at("subdomain"), "subdomain"),
             fixed=self.value_of(pod.node_at("hostname"), "hostname"),
             host_network=pod.text_at("hostNetwork") == "true",
+            service_links=pod.text_at("enableServiceLinks") != "false"
+            and main.node_at("envFrom") is None,
             containers=tuple(n for n in names if n is not None),
             gpus=self._gpus(main.node_at("resources"), prefix + "resources"),
             ready_port=self._ready_port(main),

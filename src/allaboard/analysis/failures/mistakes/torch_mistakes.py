@@ -42,6 +42,16 @@ _GROUP = (
 
 TORCH_MISTAKES = (
     KnownMistake(
+        pattern=r"invalid literal for int\(\) with base 10: 'tcp://\S{1,200}?:(?P<port>\d{1,5})'",
+        cause="Kubernetes sets a variable like MASTER_PORT in every pod, for a Service named master, and the "
+        "pod does not set its own: it is a URL, and no number",
+        fix="in the pod's spec: env: [{{name: MASTER_PORT, value: '{port}'}}], or enableServiceLinks: false; "
+        "or give the Service another name",
+        sample="invalid literal for int() with base 10: 'tcp://10.96.12.7:29500'",
+        near_miss="invalid literal for int() with base 10: '29500a'",
+        source="Kubernetes 1.0 to 1.34 (variables of a Service); Python 3",
+    ),
+    KnownMistake(
         pattern=r"mesh_service\.cc:\d+ ?: Check failed: impl_->channel->WaitForConnected",
         raised_in=r"/xla_model\.py (?:rendezvous|mesh_reduce)|_xla_rendezvous",
         cause="no process of the job serves the mesh where this one asks for it: the processes that "
