@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import LogReader
-from allaboard.diagnosis.wordings.kernel_wait_places import find_kernel_wait
+from allaboard.diagnosis.wordings.kernel_wait_places import UNKNOWN_WAIT, find_kernel_wait
 from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony, Who
 
 RULE_OF_WAITS = "LOG015"
@@ -92,7 +92,7 @@ def _stacks(exhibit: Exhibit, lines: Sequence[str]) -> Iterator[Heard]:
         while number < len(lines) and (match := _STACK_LINE.match(lines[number])) is not None:
             functions.append(match["name"])
             number += 1
-        if functions and find_kernel_wait(_telling(functions))[0].functions.pattern:
+        if functions and find_kernel_wait(_telling(functions))[0] is not UNKNOWN_WAIT:
             process_name = f"pid {pid}" if pid else "a process"
             yield _heard(
                 exhibit,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.gpu_advice import RESET_GPU
 from allaboard.facts import Exhibit, Testimony
 from allaboard.facts.instruments.hardware import (
     GpuProcess,
@@ -33,7 +34,6 @@ _PROCESS_ROW = re.compile(
     r"^\| +(?P<index>\d{1,3}) +(?:\S+ +\S+ +)?(?P<pid>\d{1,9}) +(?P<kind>C\+G|C|G|M\+C) +(?P<name>\S.*?) +"
     r"(?P<memory>\d+)MiB *\|"
 )
-_RESET = "drain the host and reset the GPU: nvidia-smi --gpu-reset -i {bus}"
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -91,11 +91,13 @@ def _gpus(
 def _troubles(ecc: str, row: str) -> tuple[Trouble, ...]:
     if "ERR!" in row:
         return (
-            Trouble(text="it does not answer (ERR! in its row)", weight=Weight.FAILURE, fix=_RESET),
+            Trouble(
+                text="it does not answer (ERR! in its row)", weight=Weight.FAILURE, fix=RESET_GPU
+            ),
         )
     if ecc.isdecimal() and int(ecc):
         text = f"uncorrectable memory errors since the driver was loaded ({ecc})"
-        return (Trouble(text=text, weight=Weight.WARNING, fix=_RESET),)
+        return (Trouble(text=text, weight=Weight.WARNING, fix=RESET_GPU),)
     return ()
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import LogReader
+from allaboard.diagnosis.wordings.gpu_advice import RESET_GPU
 from allaboard.facts import Exhibit, Testimony
 from allaboard.facts.instruments.hardware import (
     GpuProcess,
@@ -22,7 +23,6 @@ from allaboard.facts.instruments.hardware import (
 from allaboard.formats.dumps.plain_xml import XmlElement, read_xml
 
 _ROOT, _ROOT_END = b"<nvidia_smi_log", b"</nvidia_smi_log>"
-_RESET = "drain the host and reset the GPU: nvidia-smi --gpu-reset -i {bus}"
 _REPLACE = "take the GPU out of use and report it to the vendor: dcgmi diag -r 3"
 _YES = ("yes", "active", "true")
 _LOST = re.compile(r"GPU (?:is lost|requires reset)|\bERR!|Unknown Error", re.IGNORECASE)
@@ -32,11 +32,11 @@ _FLAGS: tuple[tuple[tuple[str, ...], str, Weight, str], ...] = (
     (("remapped_rows", "remapped_row_failure"), "remapping a faulty row of its memory failed",
      Weight.FAILURE, _REPLACE),
     (("remapped_rows", "remapped_row_pending"), "a row of its memory waits to be remapped",
-     Weight.WARNING, _RESET),
+     Weight.WARNING, RESET_GPU),
     (("retired_pages", "pending_retirement"), "a page of its memory waits to be retired",
-     Weight.WARNING, _RESET),
+     Weight.WARNING, RESET_GPU),
     (("retired_pages", "pending_blacklist"), "a page of its memory waits to be retired",
-     Weight.WARNING, _RESET),
+     Weight.WARNING, RESET_GPU),
 )  # fmt: skip
 """Path of a flag, what it means when it is set, how bad that is, and what to do."""
 _SLOWDOWNS = {
@@ -98,12 +98,12 @@ def _number(value: str) -> int:
 def _processes(gpu: XmlElement) -> Iterator[GpuProcess]:
     for group in gpu.find_all("processes"):
         for process in group.find_all("process_info"):
-            pid, memory = process.value("pid"), process.value("used_memory").partition(" ")[0]
+            pid = process.value("pid")
             if pid.isdecimal():
                 yield GpuProcess(
                     pid=int(pid),
                     name=process.value("process_name")[:200],
-                    memory_mib=int(memory) if memory.isdecimal() else -1,
+                    memory_mib=_number(process.value("used_memory")),
                 )
 
 
@@ -111,7 +111,7 @@ def _troubles(gpu: XmlElement) -> Iterator[Trouble]:
     lost = next((e for e in gpu.walk() if _LOST.search(e.text)), None)
     if lost is not None:
         shown = f"{lost.name}: {lost.text.strip()[:80]}"
-        yield Trouble(text=f"it does not answer ({shown})", weight=Weight.FAILURE, fix=_RESET)
+        yield Trouble(text=f"it does not answer ({shown})", weight=Weight.FAILURE, fix=RESET_GPU)
     action = gpu.value("gpu_recovery_action") or gpu.value("gpu_reset_status", "reset_required")
     if action and action.lower() not in (
         "none",
@@ -119,7 +119,7 @@ def _troubles(gpu: XmlElement) -> Iterator[Trouble]:
         "n/a",
         "requested functionality has been deprecated",
     ):
-        yield Trouble(text=f"it asks for recovery: {action}", weight=Weight.FAILURE, fix=_RESET)
+        yield Trouble(text=f"it asks for recovery: {action}", weight=Weight.FAILURE, fix=RESET_GPU)
     for path, meaning, weight, fix in _FLAGS:
         if gpu.value(*path).lower() in _YES:
             yield Trouble(text=meaning, weight=weight, fix=fix)
@@ -148,7 +148,7 @@ def _memory_errors(volatile: XmlElement) -> Iterator[Trouble]:
     if nonzero:
         shown = ", ".join(nonzero[:4])
         finding_text = f"uncorrectable memory errors since the driver was loaded ({shown})"
-        yield Trouble(text=finding_text, weight=Weight.WARNING, fix=_RESET)
+        yield Trouble(text=finding_text, weight=Weight.WARNING, fix=RESET_GPU)
 
 
 READER = LogReader(read=read_log)
